@@ -1,0 +1,95 @@
+"""The checks of this project. A bare `nox` runs what must pass before a change goes in.
+
+`nox -s bench` and `nox -s soak` measure, on demand; `nox -s dev` fills a `.venv` to work in.
+"""
+
+import os
+import sys
+
+import nox
+
+nox.needs_version = ">=2025.5.1"
+nox.options.sessions = ["tests", "lint", "types", "docs"]
+# uv makes the environments in seconds; where it cannot be had, virtualenv does the same slowly.
+nox.options.default_venv_backend = "uv|virtualenv"
+nox.options.error_on_missing_interpreters = False
+nox.options.download_python = "never"
+nox.options.reuse_venv = "no"
+
+# Trust what the machine trusts, as pip does: behind a proxy uv's own authorities are not enough.
+os.environ.setdefault("UV_SYSTEM_CERTS", "1")
+
+# Those that are missing are skipped; the one that runs nox is always there.
+HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
+PYTHONS = ["3.11", "3.12", "3.13"]
+PYTHONS += [HERE] if HERE not in PYTHONS else []
+PYPROJECT = nox.project.load_toml("pyproject.toml")
+
+
+def prepare(session: nox.Session, group: str, *extras: str) -> None:
+    """Install the project in place, with its extras and one dependency group of pyproject.toml."""
+    project = f".[{','.join(extras)}]" if extras else "."
+    wanted = nox.project.dependency_groups(PYPROJECT, group)
+    session.install("-q", "-e", project, *wanted)
+
+
+@nox.session(python=PYTHONS)
+def tests(session: nox.Session) -> None:
+    """The test-suite on each Python that is there; warnings are errors, branches are counted."""
+    prepare(session, "test", "cli", "test")
+    session.env["COVERAGE_FILE"] = os.path.join(session.create_tmp(), ".coverage")
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", "-q", "-W", "error", *session.posargs)
+    session.run("coverage", "combine", "-q")
+    if not session.posargs:  # a part of the suite cannot reach the bound
+        session.run("coverage", "report")
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, format, and the walls between the rooms."""
+    prepare(session, "lint")
+    session.run("ruff", "check", "-q", ".")
+    session.run("ruff", "format", "--check", "-q", ".")
+    session.run("lint-imports")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """mypy --strict on everything, pyright on what users import."""
+    session.install("-q", *nox.project.dependency_groups(PYPROJECT, "test", "bench"))
+    prepare(session, "types", "cli", "test")
+    session.run("mypy", "--strict")
+    session.run("pyright")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """The site, built strictly: a dead link or a missing docstring target is an error."""
+    prepare(session, "docs")
+    session.env["NO_MKDOCS_2_WARNING"] = "1"  # an advertisement on each build
+    session.run("mkdocs", "build", "--strict", "-q", "-d", session.create_tmp())
+
+
+@nox.session(python=["3.11", "3.13"])
+def bench(session: nox.Session) -> None:
+    """The ASV benchmarks, quick, then the comparison with the peers in one run."""
+    prepare(session, "bench")
+    session.run("asv", "machine", "--yes", silent=True)
+    session.run("asv", "run", "--quick", "--python=same", "--show-stderr")
+    session.run("python", "-m", "benchmarks.compare", "all", *session.posargs)
+
+
+@nox.session
+def soak(session: nox.Session) -> None:
+    """Ten million tasks through one scope; no growth after the first hundred thousand."""
+    prepare(session, "bench")
+    session.run("python", "-m", "benchmarks.soak", *session.posargs)
+
+
+@nox.session(venv_backend="none")
+def dev(session: nox.Session) -> None:
+    """Put the project, in place, and every tool into the `.venv` that the README's command made."""
+    python = os.path.join(".venv", "Scripts" if os.name == "nt" else "bin", "python")
+    wanted = nox.project.dependency_groups(PYPROJECT, "dev")
+    session.run(python, "-m", "pip", "install", "-q", "-e", ".[cli,test]", *wanted, external=True)
