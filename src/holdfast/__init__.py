@@ -1,0 +1,75 @@
+"""holdfast: every asyncio task has an owner, and closing tells the truth.
+
+The house, room by room:
+
+    holdfast             this door: the runtime's public names
+    holdfast.catalogue   the bug kinds: code, name, why, wrong, right
+    holdfast.origin      where a task was born
+    holdfast.runtime     owns tasks, resources, processes, streams; standard library only
+    holdfast.cli         the `holdfast` command
+
+Start with `Scope`: everything else hangs on one.
+"""
+
+from holdfast.origin import Origin
+from holdfast.runtime.background import BackgroundLoop
+from holdfast.runtime.errors import (
+    HoldfastError,
+    LoopStopped,
+    ProcessGone,
+    ProcessStartError,
+    RestartLimit,
+    ScopeClosed,
+    SlotBusy,
+    SlotCancelled,
+    SlotStuck,
+    StragglersLeft,
+    StreamBroken,
+    UnsupportedPlatform,
+    WrongLoop,
+)
+from holdfast.runtime.failure import CleanupErrors, Failure, split
+from holdfast.runtime.process import ExitStatus, Process
+from holdfast.runtime.report import CloseReport, Ending, Straggler
+from holdfast.runtime.restart import Restart
+from holdfast.runtime.runner import run
+from holdfast.runtime.scope import Scope
+from holdfast.runtime.shielding import shielded
+from holdfast.runtime.slots import Slots
+from holdfast.runtime.streams import Stream, stream
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "BackgroundLoop",
+    "CleanupErrors",
+    "CloseReport",
+    "Ending",
+    "ExitStatus",
+    "Failure",
+    "HoldfastError",
+    "LoopStopped",
+    "Origin",
+    "Process",
+    "ProcessGone",
+    "ProcessStartError",
+    "Restart",
+    "RestartLimit",
+    "Scope",
+    "ScopeClosed",
+    "SlotBusy",
+    "SlotCancelled",
+    "SlotStuck",
+    "Slots",
+    "Straggler",
+    "StragglersLeft",
+    "Stream",
+    "StreamBroken",
+    "UnsupportedPlatform",
+    "WrongLoop",
+    "__version__",
+    "run",
+    "shielded",
+    "split",
+    "stream",
+]
