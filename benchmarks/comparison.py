@@ -1,0 +1,97 @@
+"""What a comparison is made of, as data: contestants, laps, ratios, targets.
+
+A file in `comparisons/` fills these in; `measuring` runs them and knows nothing of the work.
+Nothing is measured or printed here.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import Generic, Literal, TypeVar
+
+T = TypeVar("T")
+
+Lap = Callable[[], float]
+"""One contestant, one round: does the work once and gives its figure (seconds, or bytes)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Contestant(Generic[T]):
+    """One way of doing the work. `needs` is the module without which it cannot run."""
+
+    name: str
+    way: T
+    needs: str = "asyncio"
+
+    @property
+    def installed(self) -> bool:
+        spec = find_spec(self.needs)
+        return spec is not None and spec.origin is not None
+
+
+Laps = Mapping[str, Lap | None]
+"""Every contestant's lap in the order of the round; None stands for one that is not installed."""
+
+
+def laps_of(contestants: Iterable[Contestant[T]], lap: Callable[[T], Lap]) -> Laps:
+    """A lap for each contestant that can run here."""
+    return {each.name: lap(each.way) if each.installed else None for each in contestants}
+
+
+@dataclass(frozen=True, slots=True)
+class Ratio:
+    """One contestant's figure over another's; `combine` is division unless told."""
+
+    name: str
+    of: str
+    over: str
+    combine: Callable[[float, float], float] = operator.truediv
+
+    def value(self, figures: Mapping[str, float]) -> float | None:
+        """The ratio, or None if one of the two was not measured."""
+        if self.of not in figures or self.over not in figures:
+            return None
+        return self.combine(figures[self.of], figures[self.over])
+
+
+SENSES: Mapping[str, Callable[[float, float], bool]] = {
+    "<=": operator.le,
+    "<": operator.lt,
+    ">=": operator.ge,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A bound that a ratio must keep. A ratio that was not measured keeps nothing."""
+
+    ratio: str
+    sense: Literal["<=", "<", ">="]
+    bound: float
+
+    def met(self, ratios: Mapping[str, float]) -> bool:
+        return self.ratio in ratios and SENSES[self.sense](ratios[self.ratio], self.bound)
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One WORK of `python -m benchmarks.compare WORK`.
+
+    `laps(n)` is a context manager: it sets up loops and threads before the first lap and takes
+    them down after the last.
+    """
+
+    work: str
+    title: str
+    n: int
+    rounds: int
+    laps: Callable[[int], AbstractContextManager[Laps]]
+    ratios: tuple[Ratio, ...]
+    targets: tuple[Target, ...]
+    unit: Literal["seconds", "bytes"] = "seconds"
+    sized: bool = True
+    """False: the work is what it is, and `--n` does not change it."""

@@ -1,0 +1,24 @@
+"""An event loop that runs in a thread of its own, for work that is handed over from outside."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def foreign_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """A running loop; at the end it is stopped, closed, and its thread joined."""
+    runner = asyncio.Runner()
+    loop = runner.get_loop()
+    thread = threading.Thread(target=loop.run_forever, name="foreign loop")
+    thread.start()
+    try:
+        yield loop
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        # Cancels and joins what an interrupted lap has left, in this thread: the loop is at rest.
+        runner.close()
