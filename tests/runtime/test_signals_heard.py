@@ -28,11 +28,9 @@ DEFAULTS: dict[int, Any] = {
 def handlers() -> Iterator[None]:
     """As a fresh interpreter has them, and the same again after each run."""
     before = {number: signal.signal(number, handler) for number, handler in DEFAULTS.items()}
-    signal.set_wakeup_fd(-1)
     yield
     after = {number: signal.signal(number, before[number]) for number in DEFAULTS}
     assert after == DEFAULTS
-    assert signal.set_wakeup_fd(-1) == -1
 
 
 LEFT: list[asyncio.Task[Any]] = []
@@ -114,29 +112,19 @@ def test_a_signal_that_does_not_wake_the_loop_by_itself_is_heard() -> None:
 def test_a_signal_that_comes_before_our_handler_is_in_place_is_heard(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The loop has one of its own there for a moment, which does nothing; the main thread holds
-    signals back, but another one can receive them."""
-    now, received = threading.Event(), threading.Event()
-
-    def receive() -> None:
-        now.wait()
-        signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
-        received.set()
-
-    receiver = threading.Thread(target=receive)
-    receiver.start()
+    """The loop has one of its own there for a moment, which does nothing."""
     install = signal.signal
+    once = [signal.SIGTERM]
 
     def interrupted(number: int, handler: Any) -> Any:
-        if getattr(handler, "__name__", "") == "_arrived" and number == signal.SIGTERM:
-            now.set()
-            received.wait()
+        if getattr(handler, "__name__", "") == "_arrived" and number in once:
+            once.clear()
+            signal.raise_signal(number)
         return install(number, handler)
 
     monkeypatch.setattr("holdfast.runtime.signals.signal.signal", interrupted)
     assert repr(outcome(forever)) == "SystemExit(143)"
     monkeypatch.undo()
-    receiver.join()
 
 
 def test_an_error_in_the_clean_up_after_a_signal_is_raised() -> None:
