@@ -1,6 +1,7 @@
 """The checks of this project. A bare `nox` runs what must pass before a change goes in.
 
-`nox -s bench` and `nox -s soak` measure, on demand; `nox -s dev` fills a `.venv` to work in.
+`nox -s bench` and `nox -s soak` measure, `nox -s wild` looks for real bugs in published packages,
+`nox -s right` for false alarms, all on demand; `nox -s dev` fills a `.venv` to work in.
 """
 
 import os
@@ -22,7 +23,11 @@ os.environ.setdefault("UV_SYSTEM_CERTS", "1")
 # Those that are missing are skipped; the one that runs nox is always there.
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 PYTHONS = ["3.11", "3.12", "3.13"]
+# No line is for these alone, and counting branches takes a third of the time.
+BETWEEN = PYTHONS[1:-1]
 PYTHONS += [HERE] if HERE not in PYTHONS else []
+# One process for each processor, and a file stays in one: its fixtures are made once.
+SPREAD = ["-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile"]
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 
 
@@ -35,11 +40,18 @@ def prepare(session: nox.Session, group: str, *extras: str) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """The test-suite on each Python that is there; warnings are errors, branches are counted."""
+    """The suite on each Python; warnings are errors; the oldest and the newest count branches."""
     prepare(session, "test", "cli", "test")
+    suite = ["python", "-m", "pytest", "-q", "-W", "error", *SPREAD, *session.posargs]
+    if session.python in BETWEEN:
+        session.run(*suite)
+        return
+    # Each process of the run measures itself from its first line on: our pytest plugin, and with
+    # it half of the package, is imported before any other plugin could begin to measure.
     session.env["COVERAGE_FILE"] = os.path.join(session.create_tmp(), ".coverage")
+    session.env["COVERAGE_PROCESS_START"] = os.path.abspath("pyproject.toml")
     session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", "-q", "-W", "error", *session.posargs)
+    session.run(*suite)
     session.run("coverage", "combine", "-q")
     if not session.posargs:  # a part of the suite cannot reach the bound
         session.run("coverage", "report")
@@ -85,6 +97,22 @@ def soak(session: nox.Session) -> None:
     """Ten million tasks through one scope; no growth after the first hundred thousand."""
     prepare(session, "bench")
     session.run("python", "-m", "benchmarks.soak", *session.posargs)
+
+
+@nox.session
+def wild(session: nox.Session) -> None:
+    """Explore the releases of published packages that have a bug, and the ones that fixed it."""
+    session.install("-q", "pip")  # run.py puts each release into a folder of its own
+    session.run("python", os.path.join("wild", "run.py"), *session.posargs)
+
+
+@nox.session
+def right(session: nox.Session) -> None:
+    """A hundred thousand schedules of each program that is right: the explorer finds nothing."""
+    prepare(session, "test", "cli", "test")
+    session.env["HOLDFAST_RIGHT_SCHEDULES"] = "100000"
+    tests = ("tests/explore/test_catalogue.py", "tests/explore/test_reports.py")
+    session.run("pytest", "-q", "-o", "faulthandler_timeout=0", *tests, *session.posargs)
 
 
 @nox.session(venv_backend="none")

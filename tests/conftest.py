@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tests.stepping import loop_kinds
+
+# This process may be measured. The programs that tests start are as their users start them, but
+# for the ones that are given this.
+MEASURED = {name: value for name, value in os.environ.items() if name == "COVERAGE_PROCESS_START"}
+if "PYTEST_XDIST_WORKER" in os.environ:
+    os.environ.pop("COVERAGE_PROCESS_START", None)
 
 
 @pytest.fixture(params=loop_kinds())

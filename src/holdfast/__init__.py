@@ -6,10 +6,15 @@ The house, room by room:
     holdfast.catalogue   the bug kinds: code, name, why, wrong, right
     holdfast.origin      where a task was born
     holdfast.runtime     owns tasks, resources, processes, streams; standard library only
+    holdfast.explore     runs a program under the schedules nobody tried
+    holdfast.pytest_plugin   `@pytest.mark.explore`
     holdfast.cli         the `holdfast` command
 
 Start with `Scope`: everything else hangs on one.
 """
+
+from importlib import import_module
+from typing import Any
 
 from holdfast.origin import Origin
 from holdfast.runtime.background import BackgroundLoop
@@ -73,3 +78,10 @@ __all__ = [
     "split",
     "stream",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """The rooms that a program asks for by name; who only wants the runtime does not load them."""
+    if name == "explore":
+        return import_module("holdfast.explore")
+    raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

@@ -16,7 +16,7 @@ import sys
 import threading
 import types
 import warnings
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,11 +24,11 @@ import pytest
 
 from tests.catalogue.loops import ProbeLoop
 
-__all__ = ["PROBES", "Bench", "Evidence", "examine", "others", "probe", "steps"]
+__all__ = ["PROBES", "Bench", "Evidence", "as_program", "examine", "others", "probe", "steps"]
 
 Probe = Callable[["Bench", Any], "str | Awaitable[str | None] | None"]
 
-PROBES: dict[str, Callable[[str, str], Evidence]] = {}
+PROBES: dict[str, functools.partial[Evidence]] = {}
 """For each code what examines a source of that kind, given a label for tracebacks."""
 
 
@@ -72,6 +72,26 @@ def probe(
 def examine(code: str, source: str, label: str) -> Evidence:
     """Run the probe of this kind on a source."""
     return PROBES[code](source, label)
+
+
+def as_program(
+    code: str, source: str, label: str
+) -> Callable[[], Coroutine[Any, Any, None]] | None:
+    """The probe and its example as a program that fails if there is a symptom; None if the probe
+    drives the loop itself, or reaches outside."""
+    function, outside, _ = PROBES[code].args
+    if (
+        outside
+        or not inspect.iscoroutinefunction(function)
+        or "bench." in inspect.getsource(function)
+    ):
+        return None
+
+    async def program() -> None:
+        symptom = await function(None, _load(source, label))
+        assert symptom is None, symptom
+
+    return program
 
 
 def others() -> set[asyncio.Task[Any]]:

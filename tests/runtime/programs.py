@@ -28,7 +28,8 @@ import asyncio, os, signal, sys, threading, time
 import holdfast
 
 def say(*words):
-    print(*words, flush=True)
+    # Not print(): a signal handler may say something while the program is saying something.
+    os.write(1, (" ".join(map(str, words)) + "\\n").encode())
 
 FACTORIES = {"stock": asyncio.new_event_loop}
 

@@ -451,7 +451,9 @@ def test_a_negative_span_is_refused(options: dict[str, float]) -> None:
     assert closed(coro)
 
 
-@pytest.mark.parametrize("main", [None, 42, list, asyncio.sleep], ids=repr)
+@pytest.mark.parametrize(
+    "main", [None, 42, list, asyncio.sleep], ids=["None", "a number", "a class", "a function"]
+)
 def test_what_is_no_coroutine_is_refused(main: Any) -> None:
     """The error names it."""
     with pytest.raises(

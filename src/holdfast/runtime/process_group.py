@@ -16,7 +16,7 @@ from collections.abc import Iterator
 
 from holdfast.runtime.errors import UnsupportedPlatform
 
-__all__ = ["ProcessGroup", "require_process_groups"]
+__all__ = ["ProcessGroup", "require_process_groups", "running_members"]
 
 SUPPORTED = hasattr(os, "killpg")
 HAS_PROC = sys.platform == "linux" and os.path.exists("/proc/self/stat")
@@ -59,7 +59,7 @@ class ProcessGroup:
                 return ()
         if self._recycled():
             return ()
-        return tuple(_running_members(self.pgid)) if HAS_PROC else (self.pgid,)
+        return tuple(running_members(self.pgid)) if HAS_PROC else (self.pgid,)
 
     def _recycled(self) -> bool:
         """Whether the number has gone to a stranger (#127049).
@@ -76,7 +76,8 @@ class ProcessGroup:
         return True
 
 
-def _running_members(pgid: int) -> Iterator[int]:
+def running_members(pgid: int) -> Iterator[int]:
+    """Who of a group has not ended, where there is /proc."""
     for name in os.listdir("/proc"):
         if not name.isdigit():
             continue

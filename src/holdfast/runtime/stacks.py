@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.origin import Origin
 
-__all__ = ["await_chain"]
+__all__ = ["await_chain", "await_frames"]
 
 _HERE = os.path.dirname(__file__)
 _NOT_THEIRS = {_HERE, os.path.dirname(asyncio.__file__)}
@@ -31,13 +31,14 @@ _LINKS = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", "
 
 def await_chain(task: asyncio.Task[Any]) -> tuple[str, ...]:
     """One line for each frame, the innermost last."""
-    frames = list(_frames(task.get_coro()))
+    frames = list(await_frames(task.get_coro()))
     theirs = [f for f in frames if os.path.dirname(f.f_code.co_filename) not in _NOT_THEIRS]
     # A task that is in nobody else's code stands there, and not nowhere.
     return tuple(str(Origin(frame.f_code, frame.f_lasti)) for frame in theirs or frames)
 
 
-def _frames(awaitable: Any) -> Iterator[FrameType]:
+def await_frames(awaitable: Any) -> Iterator[FrameType]:
+    """The frames of a suspended awaitable, outermost first."""
     while awaitable is not None:
         for kind, link in _LINKS:
             frame = getattr(awaitable, kind, None)

@@ -1,0 +1,50 @@
+"""Lateness that shows only afterwards: a timer that was set late, and therefore fires after one
+that was set long after it.
+
+Whether code was slow before a timer was set matters only once another timer comes close. So it
+is asked then, about the stretch in which the timer was set, and only if nobody has noticed
+meanwhile how late it was. No schedule is spent on lateness that changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["Stretch"]
+
+_FOREVER = float("inf")
+
+
+class Stretch:
+    """The time between two movements of the clock. All code in it runs at one virtual instant;
+    in truth it takes a while, up to `room()` without anybody outside the stretch noticing."""
+
+    __slots__ = ("_cap", "_waited", "number", "pinned", "started")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        # The deadlines of `asyncio.timeout()`s made here: a delay from now, given as a time.
+        self.started: tuple[float, ...] = ()
+        # Timers up to this one (in the order of calls) are known not to have been set late.
+        self.pinned = 0
+        self._waited = 0.0
+        self._cap = _FOREVER
+
+    def room(self) -> float:
+        return min(self._waited, self._cap)
+
+    def ended(self, *, waited: float) -> None:
+        """The loop then had nothing to do for this long, or for 0.0 seconds."""
+        self._waited = waited
+
+    def noticed(self, seconds: float) -> None:
+        """Had it been later than this, something else would have happened."""
+        self._cap = min(self._cap, seconds)
+
+    def left(self) -> tuple[Any, ...]:
+        """What it means for timers that are still to be set in it."""
+        return round(self._cap, 9), self.started
+
+    def spend(self, seconds: float) -> None:
+        self._waited -= seconds
+        self._cap -= seconds

@@ -1,0 +1,80 @@
+"""The twin against real children on the stock loop: whatever is seen there, the twin lists."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any, NamedTuple, cast
+
+import pytest
+
+from holdfast.explore.twins.children import (
+    Closes,
+    Dies,
+    Errs,
+    Exits,
+    Forks,
+    Hears,
+    Says,
+    Step,
+    Waits,
+)
+from tests.explore.twins.children_log import PIPE, STDOUT, Act, callbacks, orders
+
+BASH = ("bash", "-c")
+PYTHON = (sys.executable, "-c")
+
+
+def ask(transport: asyncio.SubprocessTransport) -> None:
+    cast("Any", transport.get_pipe_transport(0)).write(b"q\n")
+
+
+def kill(transport: asyncio.SubprocessTransport) -> None:
+    transport.kill()
+
+
+def close(transport: asyncio.SubprocessTransport) -> None:
+    transport.close()
+
+
+class Case(NamedTuple):
+    """The same child twice: as a command, and as a script."""
+
+    argv: tuple[str, ...]
+    script: tuple[Step, ...]
+    pipes: dict[str, Any]
+    act: Act | None = None
+
+
+OUT = {"stdout": PIPE}
+CASES = {
+    "exits": Case((*BASH, "exit 3"), (Exits(3),), OUT),
+    "nothing piped": Case((*BASH, "exit 3"), (Exits(3),), {}),
+    "says": Case((*BASH, "printf a"), (Says(b"a"),), OUT),
+    "merged": Case((*BASH, "printf a >&2"), (Errs(b"a"),), {**OUT, "stderr": STDOUT}),
+    "closes early": Case(
+        (*PYTHON, "import os,time; os.close(1); time.sleep(.02); os._exit(1)"),
+        (Closes("stdout"), Waits(0.02), Exits(1)),
+        OUT,
+    ),
+    "grandchild": Case((*BASH, "sleep .03 & exit 2"), (Forks(Waits(0.03)), Exits(2)), OUT),
+    "crashes": Case((*BASH, "kill -SEGV $$"), (Dies(11),), OUT),
+    "answers": Case(
+        (*BASH, "read line; printf '!'; exec sleep .02"),
+        (Hears(lambda line: b"!"), Waits(0.02)),
+        {"stdin": PIPE, "stdout": PIPE},
+        ask,
+    ),
+    "killed": Case((*BASH, "exec sleep 9"), (Waits(),), OUT, kill),
+    "closed": Case((*BASH, "exec sleep 9"), (Waits(),), OUT, close),
+    "killed at once": Case((*BASH, "printf a; exit 3"), (Says(b"a"), Exits(3)), OUT, kill),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
+def test_what_a_real_child_shows_is_among_what_the_twin_lists(case: Case) -> None:
+    async def real() -> set[str]:
+        return {await callbacks(*case.argv, act=case.act, **case.pipes) for _ in range(5)}
+
+    listed = orders(*case.script, act=case.act, stall=0, **case.pipes)
+    assert asyncio.run(real()) <= listed
