@@ -65,6 +65,13 @@ def test_every_program_fits_a_terminal_of_eighty_columns() -> None:
             assert line.strip() in shown
 
 
+def test_the_explorer_shows_the_cancel_that_keeps_the_lock() -> None:
+    seen = seen_at(stops.cancelled_everywhere)
+    assert "HF441" in seen
+    assert re.search(r"cancel .*work is cancelled", seen)
+    assert "assert not lock.locked()" in seen
+
+
 def test_every_stop_has_a_test_here() -> None:
     source = Path(__file__).read_text()
     assert [

@@ -10,6 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 import holdfast
+from holdfast import explore
 
 __all__ = ["STOPS", "Stop"]
 
@@ -108,6 +109,22 @@ async def grandchild() -> str:
     return f"exit {status.code}, grandchild said {here!r}, then {last!r}"
 
 
+async def cancelled_everywhere() -> str:
+    async def program() -> None:
+        lock = asyncio.Lock()
+
+        async def work() -> None:
+            await lock.acquire()
+            await asyncio.sleep(0.01)
+            lock.release()  # the bug: a cancel goes past this line
+
+        await explore.victim(work())
+        assert not lock.locked()
+
+    found = explore.explore(program, cancel=True).counterexample
+    return found.timeline(width=74) if found else "nothing found"
+
+
 STOPS = (
     Stop(
         "A child fails",
@@ -133,5 +150,10 @@ STOPS = (
         "A child process",
         "It has exited, yet a grandchild holds its pipe: leaving ends the whole group, and hears it.",
         grandchild,
+    ),
+    Stop(
+        "The schedule that breaks it",
+        "A test runs one schedule. The explorer cancels at every step, and shows the one that breaks it.",
+        cancelled_everywhere,
     ),
 )
