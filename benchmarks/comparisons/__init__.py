@@ -13,6 +13,7 @@ TABLE = {
     "memory": "benchmarks.comparisons.memory",
     "slots": "benchmarks.comparisons.slots",
     "import": "benchmarks.comparisons.importing",
+    "explore": "benchmarks.comparisons.explore",
 }
 """WORK, and the module whose `COMPARISON` measures it."""
 
