@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import deque
 from typing import Any
+
+from holdfast.runtime.stacks import await_frames
 
 __all__ = ["lost_in_create_server", "lost_in_wait_for"]
 
@@ -14,24 +17,15 @@ def lost_in_wait_for(task: asyncio.Task[Any]) -> bool:
     returns the result (https://github.com/python/cpython/issues/86296)."""
     if sys.version_info >= (3, 12):
         return False
-    innermost: Any = task.get_coro()
-    while getattr(innermost, "cr_await", None) is not None and hasattr(
-        innermost.cr_await, "cr_frame"
-    ):
-        innermost = innermost.cr_await
-    frame = getattr(innermost, "cr_frame", None)
-    if frame is None or frame.f_code is not asyncio.wait_for.__code__:
+    frame = deque(await_frames(task.get_coro()), maxlen=1)
+    if not frame or frame[0].f_code is not asyncio.wait_for.__code__:
         return False
-    awaited = frame.f_locals.get("fut")
+    awaited = frame[0].f_locals.get("fut")
     return isinstance(awaited, asyncio.Future) and awaited.done()
 
 
 def lost_in_create_server(task: asyncio.Task[Any]) -> bool:
     """`create_server` sleeps for a turn after its server has begun to listen. A cancel there takes
     the server away from whoever asked for it."""
-    awaited: Any = task.get_coro()
-    while (frame := getattr(awaited, "cr_frame", None)) is not None:
-        if frame.f_code.co_name in ("create_server", "create_unix_server"):
-            return True
-        awaited = awaited.cr_await
-    return False
+    names = (frame.f_code.co_name for frame in await_frames(task.get_coro()))
+    return any(name in ("create_server", "create_unix_server") for name in names)

@@ -15,10 +15,9 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from holdfast.explore.plan import Segment
+from holdfast.runtime.stacks import await_frames
 
 __all__ = ["Segments"]
-
-_LINKS = (("cr_frame", "cr_await"), ("gi_frame", "gi_yieldfrom"), ("ag_frame", "ag_await"))
 
 
 class Segments:
@@ -94,15 +93,7 @@ def _task_of(handle: Any) -> asyncio.Task[Any] | None:
 def _state(task: asyncio.Task[Any], how: str) -> int:
     """The lines of the whole await chain as one number, the same in every process."""
     state = zlib.crc32(how.encode())
-    awaited: Any = task.get_coro()
-    while awaited is not None:
-        for kind, link in _LINKS:
-            frame = getattr(awaited, kind, None)
-            if frame is not None:
-                place = f"{frame.f_code.co_qualname}:{frame.f_lasti}"
-                state = zlib.crc32(place.encode(), state)
-                awaited = getattr(awaited, link, None)
-                break
-        else:
-            break
+    for frame in await_frames(task.get_coro()):
+        place = f"{frame.f_code.co_qualname}:{frame.f_lasti}"
+        state = zlib.crc32(place.encode(), state)
     return state

@@ -258,12 +258,9 @@ def _defined(task: asyncio.Task[Any]) -> str:
 def _awaited(task: asyncio.Task[Any]) -> str:
     """What a blocked task waits for: the call of asyncio's that it stands in, and its own line."""
     call = ""
-    awaited: Any = task.get_coro()
-    while awaited is not None:
-        frame = getattr(awaited, "cr_frame", None)
-        if frame is not None and frame.f_code.co_filename.startswith(_NOT_THEIRS[0]):
+    for frame in stacks.await_frames(task.get_coro()):
+        if frame.f_code.co_filename.startswith(_NOT_THEIRS[0]):
             call = frame.f_code.co_qualname  # the innermost says it best: Lock.acquire
-        awaited = getattr(awaited, "cr_await", None)
     waiter = getattr(task, "_fut_waiter", None)
     if not call and isinstance(waiter, asyncio.Task):
         call = describe(waiter)
