@@ -18,9 +18,9 @@ from time import monotonic
 
 import holdfast
 from benchmarks.compare import INTERRUPTED, positive
-from benchmarks.growth import ENOUGH, growth
 from benchmarks.progress import Progress
 from benchmarks.work import no_op
+from holdfast.leaks.trend import ENOUGH, growth
 
 WARM_UP = 100_000
 BATCH = 10_000

@@ -14,6 +14,7 @@ TABLE = {
     "slots": "benchmarks.comparisons.slots",
     "import": "benchmarks.comparisons.importing",
     "explore": "benchmarks.comparisons.explore",
+    "leaks": "benchmarks.comparisons.leaks",
 }
 """WORK, and the module whose `COMPARISON` measures it."""
 

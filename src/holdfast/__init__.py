@@ -6,8 +6,10 @@ The house, room by room:
     holdfast.catalogue   the bug kinds: code, name, why, wrong, right
     holdfast.origin      where a task was born
     holdfast.runtime     owns tasks, resources, processes, streams; standard library only
+    holdfast.census      what is alive now
+    holdfast.leaks       which code leaves something behind, and what
     holdfast.explore     runs a program under the schedules nobody tried
-    holdfast.pytest_plugin   `@pytest.mark.explore`
+    holdfast.pytest_plugin   `pytest --holdfast`, `@pytest.mark.explore`
     holdfast.cli         the `holdfast` command
 
 Start with `Scope`: everything else hangs on one.
@@ -82,6 +84,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The rooms that a program asks for by name; who only wants the runtime does not load them."""
-    if name == "explore":
-        return import_module("holdfast.explore")
+    if name in ("census", "explore", "leaks"):
+        return import_module(f"holdfast.{name}")
     raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

@@ -72,6 +72,13 @@ def test_the_explorer_shows_the_cancel_that_keeps_the_lock() -> None:
     assert "assert not lock.locked()" in seen
 
 
+def test_the_watch_names_the_task_that_the_block_leaves_behind() -> None:
+    seen = seen_at(stops.left_behind)
+    assert seen.startswith("HF102 task-left-over: task 'poll' running")
+    assert re.search(r"born .*stops\.py:\d+ in left_behind\n", seen)
+    assert re.search(r"stands at .*stops\.py:\d+ in left_behind.<locals>.poll", seen)
+
+
 def test_every_stop_has_a_test_here() -> None:
     source = Path(__file__).read_text()
     assert [

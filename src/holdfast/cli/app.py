@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import explain, explore, tour, version
+from holdfast.cli import explain, explore, stress, tour, version
 
 __all__ = ["app"]
 
@@ -22,6 +22,7 @@ app = typer.Typer(
 app.command("tour")(tour.tour)
 app.command("explain")(explain.explain)
 app.command("explore", cls=explore.Command)(explore.explore)
+app.command("stress")(stress.stress)
 
 
 @app.callback()

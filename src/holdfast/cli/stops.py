@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 import holdfast
-from holdfast import explore
+from holdfast import explore, leaks
 
 __all__ = ["STOPS", "Stop"]
 
@@ -125,6 +125,18 @@ async def cancelled_everywhere() -> str:
     return found.timeline(width=74) if found else "nothing found"
 
 
+async def left_behind() -> str:
+    async def poll() -> None:
+        await asyncio.sleep(60)
+
+    try:
+        async with leaks.watch():
+            asyncio.create_task(poll(), name="poll")  # the bug
+    except leaks.LeakError as error:
+        return str(error.leaks[0])
+    return "nothing"
+
+
 STOPS = (
     Stop(
         "A child fails",
@@ -155,5 +167,10 @@ STOPS = (
         "The schedule that breaks it",
         "A test runs one schedule. The explorer cancels at every step, and shows the one that breaks it.",
         cancelled_everywhere,
+    ),
+    Stop(
+        "What is left behind",
+        "A test under `pytest --holdfast`, or a block, says what it leaves, and where that was born.",
+        left_behind,
     ),
 )

@@ -114,7 +114,7 @@ def _attribute(module: ModuleType, name: str) -> object:
 def _checked(found: Any, target: str) -> Program:
     call = found if inspect.isroutine(found) else getattr(found, "__call__", None)  # noqa: B004
     if not (inspect.iscoroutinefunction(found) or inspect.iscoroutinefunction(call)):
-        raise BadTarget(f"{target} is not an async function, and nothing else can be explored")
+        raise BadTarget(f"{target} is not an async function, and nothing else can be run here")
     needed = [
         name
         for name, parameter in inspect.signature(found).parameters.items()

@@ -68,6 +68,9 @@ class Observer(Protocol):
 class Stepping:
     """A mixin above a `BaseEventLoop`. Call `prepare` before the first task is made."""
 
+    # What is left on this loop is the explorer's to judge: no census looks here.
+    looked_after = True
+
     # How long what a library has going may take to end by itself once the program has ended.
     grace = 5.0
     _ready: deque[asyncio.Handle]

@@ -1,9 +1,20 @@
-"""holdfast inside pytest: the door. Options, the marker, and nothing else until a test is marked.
+"""holdfast inside pytest: the door. Options and markers, and nothing else until one is used.
+
+Explored tests (`@pytest.mark.explore`):
 
     marker      what @pytest.mark.explore and the command line ask for
     item        the test that is explored: what runs, what is raised, what is printed
     fixtures    async fixtures: made anew in each schedule, on the explored loop
     quiet       what hundreds of runs say and leave behind
+
+What tests leave behind (`--holdfast`):
+
+    leak_options      what the command line and the ini file ask for
+    leak_marker       what @pytest.mark.leaks asks for, and which ignores were of use
+    leak_owners       the tests and fixtures that things belong to
+    leak_plugin       when it is looked, and what fails
+    leak_tidings      what is found, from the workers of xdist to the end of the run
+    leak_annotations  for GitHub and JUnit
 
 A test marked with `@pytest.mark.explore(...)` is run under the explorer, whatever other plugin for
 asyncio is there; no other test is touched. Async fixtures of function scope are set up and torn
@@ -17,6 +28,8 @@ import argparse
 
 import pytest
 
+from holdfast.pytest_plugin import leak_options
+
 __all__ = ["pytest_addoption", "pytest_collection_finish", "pytest_configure"]
 
 _MARKER = (
@@ -29,6 +42,7 @@ _MARKER = (
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """What may be asked for on the command line."""
+    leak_options.add_options(parser)
     group = parser.getgroup("holdfast", "holdfast: explore schedules")
     group.addoption(
         "--holdfast-replay",
@@ -55,8 +69,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Make the marker known."""
+    """Make the markers known, and look for leaks if that is asked for."""
     config.addinivalue_line("markers", _MARKER)
+    config.addinivalue_line("markers", leak_options.MARKER)
+    mode = leak_options.mode(config)
+    if mode != "off":
+        from holdfast.pytest_plugin.leak_plugin import LeakPlugin
+        from holdfast.pytest_plugin.leak_tidings import Tidings
+
+        tidings = Tidings(config, mode)
+        config.pluginmanager.register(LeakPlugin(config, mode, tidings), "holdfast-leaks")
+        config.pluginmanager.register(tidings, "holdfast-tidings")
 
 
 @pytest.hookimpl(trylast=True)

@@ -6,14 +6,14 @@ Only who asked for what is decided here. What an argument may be, `holdfast.expl
 from __future__ import annotations
 
 import inspect
-from difflib import get_close_matches
 from typing import Any
 
 import pytest
 
 from holdfast.explore import Campaign
+from holdfast.pytest_plugin.marks import keywords
 
-__all__ = ["BadMarker", "arguments"]
+__all__ = ["arguments"]
 
 _NAMES = tuple(
     name
@@ -23,29 +23,15 @@ _NAMES = tuple(
 )
 
 
-class BadMarker(ValueError):
-    """The marker says something that nobody can do."""
-
-
 def arguments(item: pytest.Item) -> dict[str, Any]:
     """The arguments for this test. A marker on the class or the module gives the defaults for one
     on the test itself."""
     asked: dict[str, Any] = {}
     for mark in reversed(list(item.iter_markers("explore"))):
-        if mark.args:
-            raise BadMarker(f"takes keyword arguments only, not {mark.args[0]!r}")
-        for name in mark.kwargs:
-            if name not in _NAMES:
-                raise BadMarker(f"{name!r} is no argument of it{_near(name)}")
-        asked |= mark.kwargs
+        asked |= keywords(mark, _NAMES)
     schedules = item.config.getoption("holdfast_schedules")
     seconds = item.config.getoption("holdfast_seconds")
     if schedules is not None or seconds is not None:
         # A deeper run at night: a small bound of the marker's may not cut it short.
         asked |= {"schedules": schedules, "seconds": seconds}
     return asked
-
-
-def _near(name: str) -> str:
-    near = get_close_matches(name, _NAMES, n=1)
-    return f": did you mean {near[0]}?" if near else f", which takes {', '.join(_NAMES)}"

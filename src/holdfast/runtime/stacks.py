@@ -15,7 +15,7 @@ from typing import Any
 
 from holdfast.origin import Origin
 
-__all__ = ["await_chain", "await_frames"]
+__all__ = ["await_chain", "await_frames", "awaited"]
 
 _HERE = os.path.dirname(__file__)
 _NOT_THEIRS = {_HERE, os.path.dirname(asyncio.__file__)}
@@ -39,11 +39,20 @@ def await_chain(task: asyncio.Task[Any]) -> tuple[str, ...]:
 
 def await_frames(awaitable: Any) -> Iterator[FrameType]:
     """The frames of a suspended awaitable, outermost first."""
+    return (frame for _, frame in _walk(awaitable))
+
+
+def awaited(awaitable: Any) -> Iterator[Any]:
+    """The coroutines and generators that a suspended awaitable runs, outermost first."""
+    return (running for running, _ in _walk(awaitable))
+
+
+def _walk(awaitable: Any) -> Iterator[tuple[Any, FrameType]]:
     while awaitable is not None:
         for kind, link in _LINKS:
             frame = getattr(awaitable, kind, None)
             if frame is not None:
-                yield frame
+                yield awaitable, frame
                 awaitable = _stand_in(frame) or getattr(awaitable, link, None)
                 break
         else:

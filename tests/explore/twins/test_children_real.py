@@ -77,4 +77,12 @@ def test_what_a_real_child_shows_is_among_what_the_twin_lists(case: Case) -> Non
         return {await callbacks(*case.argv, act=case.act, **case.pipes) for _ in range(5)}
 
     listed = orders(*case.script, act=case.act, stall=0, **case.pipes)
-    assert asyncio.run(real()) <= listed
+    assert comparable(asyncio.run(real())) <= comparable(listed)
+
+
+def comparable(seen: set[str]) -> set[str]:
+    """Before 3.12 the exit is handed over by a thread, which may do so between any two callbacks of
+    one turn; the twin's comes between turns (docs/guides/schedules.md). The rest must agree."""
+    if sys.version_info >= (3, 12):
+        return seen
+    return {" ".join(word for word in each.split() if word != "exit") for each in seen}
