@@ -23,8 +23,8 @@ os.environ.setdefault("UV_SYSTEM_CERTS", "1")
 # Those that are missing are skipped; the one that runs nox is always there.
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 PYTHONS = ["3.11", "3.12", "3.13"]
-# No line is for these alone, and counting branches takes a third of the time.
-BETWEEN = PYTHONS[1:-1]
+# Counting branches takes a third of the time, and every leak under every runner another: once.
+LONG = ["tests/leaks/test_matrix.py", "tests/leaks/test_innocents.py"]
 PYTHONS += [HERE] if HERE not in PYTHONS else []
 # One process for each processor, and a file stays in one: its fixtures are made once.
 SPREAD = ["-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile"]
@@ -40,11 +40,11 @@ def prepare(session: nox.Session, group: str, *extras: str) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """The suite on each Python; warnings are errors; the oldest and the newest count branches."""
+    """The suite on each Python; warnings are errors; the one that runs nox counts branches."""
     prepare(session, "test", "cli", "test")
     suite = ["python", "-m", "pytest", "-q", "-W", "error", *SPREAD, *session.posargs]
-    if session.python in BETWEEN:
-        session.run(*suite)
+    if session.python != HERE:
+        session.run(*suite, *(f"--ignore={each}" for each in LONG))
         return
     # Each process of the run measures itself from its first line on: our pytest plugin, and with
     # it half of the package, is imported before any other plugin could begin to measure.
@@ -101,9 +101,11 @@ def soak(session: nox.Session) -> None:
 
 @nox.session
 def wild(session: nox.Session) -> None:
-    """Explore the releases of published packages that have a bug, and the ones that fixed it."""
+    """Explore and check the releases of published packages that have a bug, and those that fixed it."""
     session.install("-q", "pip")  # run.py puts each release into a folder of its own
     session.run("python", os.path.join("wild", "run.py"), *session.posargs)
+    if not session.posargs:  # they choose among the bugs to explore
+        session.run("python", os.path.join("wild", "fixes.py"))
 
 
 @nox.session

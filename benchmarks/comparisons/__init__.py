@@ -15,6 +15,7 @@ TABLE = {
     "import": "benchmarks.comparisons.importing",
     "explore": "benchmarks.comparisons.explore",
     "leaks": "benchmarks.comparisons.leaks",
+    "check": "benchmarks.comparisons.check",
 }
 """WORK, and the module whose `COMPARISON` measures it."""
 

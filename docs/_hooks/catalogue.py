@@ -60,7 +60,7 @@ def row(kind: BugKind) -> str:
 
 
 def page(kind: BugKind) -> str:
-    """One kind, in the same four parts each time."""
+    """One kind, in the same parts each time."""
     parts = [
         f"# {kind.code} {kind.name}",
         kind.summary,
@@ -71,6 +71,8 @@ def page(kind: BugKind) -> str:
         "## Use instead",
         fenced(kind.right),
     ]
+    if kind.fine:
+        parts += ["## When it is right to ignore", kind.fine]
     return "\n\n".join(part.strip("\n") for part in parts) + "\n"
 
 

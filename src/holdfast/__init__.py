@@ -6,6 +6,7 @@ The house, room by room:
     holdfast.catalogue   the bug kinds: code, name, why, wrong, right
     holdfast.origin      where a task was born
     holdfast.runtime     owns tasks, resources, processes, streams; standard library only
+    holdfast.check       finds lifetime bugs by reading the code
     holdfast.census      what is alive now
     holdfast.leaks       which code leaves something behind, and what
     holdfast.explore     runs a program under the schedules nobody tried
@@ -84,6 +85,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The rooms that a program asks for by name; who only wants the runtime does not load them."""
-    if name in ("census", "explore", "leaks"):
+    if name in ("census", "check", "explore", "leaks"):
         return import_module(f"holdfast.{name}")
     raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

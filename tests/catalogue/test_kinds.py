@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from holdfast.catalogue import FAMILIES, KINDS, BugKind, UnknownCode, kind
+from holdfast.check.rules import RULES
 
 each_kind = pytest.mark.parametrize("entry", KINDS, ids=lambda entry: entry.code)
 
@@ -138,3 +139,12 @@ def test_catalogue_imports_nothing_else_of_holdfast() -> None:
     ).stdout.split()
     assert output
     assert all(name.startswith("holdfast.catalogue") for name in output)
+
+
+def test_who_has_a_rule_says_when_it_is_right_to_ignore_it() -> None:
+    assert {entry.code for entry in KINDS if entry.fine} == {rule.code for rule in RULES}
+
+
+@each_kind
+def test_when_it_is_right_to_ignore_is_one_sentence(entry: BugKind) -> None:
+    assert not entry.fine or (entry.fine.endswith(".") and "  " not in entry.fine)

@@ -101,6 +101,7 @@ def test_a_missing_module_of_our_own_is_not_taken_for_a_missing_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     forget_the_app(monkeypatch)
+    monkeypatch.setattr(sys, "argv", ["holdfast", "explain"])
     monkeypatch.setitem(sys.modules, "holdfast.catalogue", None)
     with pytest.raises(ModuleNotFoundError, match=r"holdfast\.catalogue"):
         main()

@@ -29,6 +29,8 @@ class BugKind:
     why: str
     wrong: str
     right: str
+    fine: str = ""
+    """When it is right to ignore what `check` says of it; empty where `check` has no rule."""
 
 
 class UnknownCode(LookupError):

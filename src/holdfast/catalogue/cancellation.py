@@ -44,6 +44,10 @@ async def worker(queue, handle, report):
         except Exception as error:
             report(job, error)
 """,
+        fine=(
+            "The function is the outermost of a program that is about to end, and nobody waits to"
+            " see it cancelled."
+        ),
     ),
     BugKind(
         code="HF511",
@@ -80,6 +84,10 @@ async def put_away(connection):
     await connection.rollback()
     await connection.close()
 """,
+        fine=(
+            "The clean-up is complete before its first `await`, or what the second cancel leaves "
+            "undone is undone by somebody else."
+        ),
     ),
     BugKind(
         code="HF512",
@@ -126,6 +134,7 @@ class Ledger:
         while self._writes:
             await asyncio.wait(self._writes)
 """,
+        fine="The work may be lost, and whoever reads the code knows it.",
     ),
     BugKind(
         code="HF521",
@@ -172,6 +181,7 @@ class Service:
         if not self._task.cancelled():
             self._task.result()
 """,
+        fine="The task is made for this one wait, and is to be cancelled with it.",
     ),
     BugKind(
         code="HF522",
@@ -213,6 +223,7 @@ class Rates:
         await asyncio.wait({self._task})
         return self._task.result()
 """,
+        fine="The task is to be cancelled together with whoever waits for it.",
     ),
     BugKind(
         code="HF531",
@@ -243,6 +254,7 @@ async def query(pool, statement):
     finally:
         pool.release(connection)
 """,
+        fine="Nothing can fail and nobody can cancel between the two lines.",
     ),
     BugKind(
         code="HF532",
@@ -360,6 +372,10 @@ async def consume(sources, handle):
         while True:
             await handle(await items.get())
 """,
+        fine=(
+            "The generator is a context manager (`@asynccontextmanager`) or a fixture, which is "
+            "left in the task that entered it."
+        ),
     ),
     BugKind(
         code="HF542",
@@ -404,5 +420,6 @@ class Session:
         report = await self._scope.close()
         report.raise_if_unclean()
 """,
+        fine="Both methods are always called from one and the same task.",
     ),
 )

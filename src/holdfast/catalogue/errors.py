@@ -105,6 +105,7 @@ class Jobs:
         if errors:
             raise BaseExceptionGroup("jobs failed", errors)
 """,
+        fine="The error is of no interest once the task is being cancelled.",
     ),
     BugKind(
         code="HF603",
@@ -134,6 +135,9 @@ async def save_all(save, documents):
     if errors:
         raise BaseExceptionGroup(f"{len(errors)} of {len(results)} not saved", errors)
 """,
+        fine=(
+            "The tasks have just been cancelled, and what they still have to say is of no interest."
+        ),
     ),
     BugKind(
         code="HF604",
@@ -194,6 +198,7 @@ class Jobs:
         if not self._live:
             self.idle.set()
 """,
+        fine="The callback cannot raise what it seems to raise.",
     ),
     BugKind(
         code="HF611",
@@ -230,6 +235,10 @@ async def run(phase, report):
     except CleanupFailed as error:
         report(error)
 """,
+        fine=(
+            "The library gives no other sign, the words are part of its interface, and everything"
+            " else is raised again."
+        ),
     ),
     BugKind(
         code="HF612",
@@ -257,6 +266,10 @@ async def run(phase):
         return {"status": "failed", "error": error}
     return {"status": "success", "value": value}
 """,
+        fine=(
+            "The value is the documented answer for exactly this failure, and the failure is told"
+            " elsewhere."
+        ),
     ),
     BugKind(
         code="HF621",
@@ -292,6 +305,7 @@ async def refresh(loads, report):
     except* TimeoutError:
         report("refresh timed out")
 """,
+        fine="Each of the errors in the group has been told elsewhere.",
     ),
     BugKind(
         code="HF622",
@@ -336,6 +350,7 @@ def leaves(error):
     else:
         yield error
 """,
+        fine="The group is known to have one member, because only one task can fail.",
     ),
     BugKind(
         code="HF631",

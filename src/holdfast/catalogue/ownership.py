@@ -58,6 +58,10 @@ class Notifier:
         while self._tasks:
             await asyncio.wait(self._tasks)
 """,
+        fine=(
+            "The task ends by itself within a moment, its failure and its loss do not matter to "
+            "anybody, and somebody has said so beside it."
+        ),
     ),
     BugKind(
         code="HF102",
@@ -128,6 +132,10 @@ async def first_answer(ask, servers):
     # The group has waited for all of them, and raises what any of them raised.
     return done.pop().result()
 """,
+        fine=(
+            "The cancelled tasks touch nothing that is closed or reused afterwards, and the loop "
+            "goes on long enough for them to end."
+        ),
     ),
     BugKind(
         code="HF111",
@@ -178,6 +186,10 @@ class Poller:
         if not self._task.cancelled():
             self._task.result()
 """,
+        fine=(
+            "The object lives as long as the process, and whoever ends the process cancels and "
+            "joins every task."
+        ),
     ),
     BugKind(
         code="HF112",
@@ -225,6 +237,10 @@ class Metrics:
         report = await self._scope.close()
         report.raise_if_unclean()
 """,
+        fine=(
+            "Somebody else holds the tasks of the class and ends them, in a way that cannot be "
+            "seen from here."
+        ),
     ),
     BugKind(
         code="HF113",
@@ -279,6 +295,7 @@ async def first(listen, parse):
     async with contextlib.aclosing(Feed(listen)) as feed:
         return parse(await feed.items.get())
 """,
+        fine="The owner is kept alive on purpose, by something that is not in this file.",
     ),
     BugKind(
         code="HF121",
@@ -329,6 +346,7 @@ class Prefetch:
         while self._tasks:
             await asyncio.wait(self._tasks)
 """,
+        fine="Never: it raises as soon as it runs.",
     ),
     BugKind(
         code="HF131",
@@ -372,5 +390,9 @@ class Jobs:
         while self._tasks:
             await asyncio.wait(self._tasks)
 """,
+        fine=(
+            "The container is small and has an end, such as the tasks of one request, and goes "
+            "away with it."
+        ),
     ),
 )

@@ -363,6 +363,7 @@ async def find(rows, wanted):
                 return row
     return None
 """,
+        fine="The generator holds nothing: no resource, no lock, no clean-up after a `yield`.",
     ),
     BugKind(
         code="HF741",

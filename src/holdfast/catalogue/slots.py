@@ -60,6 +60,10 @@ class Saves:
         if self.newest.get(document) is task:
             del self.newest[document]
 """,
+        fine=(
+            "A key is never used twice, or a lock is held from before the old task is looked for "
+            "until the new one is stored."
+        ),
     ),
     BugKind(
         code="HF202",
@@ -109,6 +113,10 @@ class Captures:
     def stop(self, key):
         self.running[key].cancel()
 """,
+        fine=(
+            "Nobody cancels these tasks, or an entry that is left does no harm and is looked at "
+            "before it is used."
+        ),
     ),
     BugKind(
         code="HF203",
@@ -159,6 +167,10 @@ class Captures:
         report = await self._scope.close()
         report.raise_if_unclean()
 """,
+        fine=(
+            "Old and new may overlap without harm: the task has no effect but its result, and "
+            "that of the old one is dropped."
+        ),
     ),
     BugKind(
         code="HF204",
@@ -209,6 +221,7 @@ class Captures:
         if self._tasks.get(key) is task:
             del self._tasks[key]
 """,
+        fine="Only one caller can be in this method at a time, which the code elsewhere sees to.",
     ),
     BugKind(
         code="HF211",

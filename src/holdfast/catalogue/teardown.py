@@ -69,6 +69,7 @@ class Client:
         if not self._reader.cancelled():
             self._reader.result()
 """,
+        fine="The task is known to have ended before this method is called.",
     ),
     BugKind(
         code="HF302",
@@ -125,6 +126,10 @@ class Crawler:
             if not task.cancelled():
                 task.result()
 """,
+        fine=(
+            "What is closed may be used after its close, and says so with an error that the task "
+            "expects."
+        ),
     ),
     BugKind(
         code="HF303",
@@ -173,6 +178,10 @@ class Heartbeat:
         if not self._task.cancelled():
             self._task.result()
 """,
+        fine=(
+            "The close method is followed by a join elsewhere, or it is sync and the loop is run "
+            "to an end afterwards."
+        ),
     ),
     BugKind(
         code="HF311",
@@ -222,6 +231,10 @@ class Channel:
     def close(self):
         self._writer = None
 """,
+        fine=(
+            "No other task can change the attribute while this one waits, which the code "
+            "elsewhere sees to."
+        ),
     ),
     BugKind(
         code="HF312",
@@ -265,6 +278,7 @@ class Service:
             child.terminate()
             await child.wait()
 """,
+        fine="A restart cannot begin before the teardown has returned.",
     ),
     BugKind(
         code="HF321",
@@ -322,6 +336,7 @@ class Worker:
         if not self._drain.cancelled():
             self._drain.result()
 """,
+        fine="The last output of the child is of no interest to anybody.",
     ),
     BugKind(
         code="HF331",
@@ -361,5 +376,6 @@ class Lease:
                 await self._release()
                 self.closed = True
 """,
+        fine="Closing twice is harmless for what is closed, and says so in its own documentation.",
     ),
 )

@@ -64,6 +64,10 @@ class Bridge:
         report = await self._scope.close()
         report.raise_if_unclean()
 """,
+        fine=(
+            "The code runs on the thread of the loop after all: the callback is handed over by "
+            "something that is not in this file."
+        ),
     ),
     BugKind(
         code="HF402",
@@ -118,6 +122,7 @@ class Download:
         await self._done.wait()
         self._thread.join()
 """,
+        fine="The code runs on the thread of the loop after all, or nobody waits on the object.",
     ),
     BugKind(
         code="HF403",
@@ -158,6 +163,7 @@ class Watcher:
     def on_modified(self, path):
         return asyncio.run_coroutine_threadsafe(self._changed(path), self._loop)
 """,
+        fine="The thread has a loop of its own, set by code that is not in this file.",
     ),
     BugKind(
         code="HF411",
@@ -208,6 +214,10 @@ class Jobs:
                 task.cancel()
             await asyncio.wait(self._tasks)
 """,
+        fine=(
+            "Nothing is added to or taken from the set while the loop waits, which the code "
+            "elsewhere sees to."
+        ),
     ),
     BugKind(
         code="HF412",
@@ -258,6 +268,7 @@ class Jobs:
         report = await self._scope.close()
         report.raise_if_unclean()
 """,
+        fine="No task can be added any more when the snapshot is taken.",
     ),
     BugKind(
         code="HF421",
@@ -302,6 +313,10 @@ class Api:
         async with self._locks.setdefault(loop, asyncio.Lock()):
             return await self._send(request)
 """,
+        fine=(
+            "Only one of the loops uses the object while the other does not run, and nobody waits"
+            " on it in between."
+        ),
     ),
     BugKind(
         code="HF422",

@@ -3,6 +3,7 @@
 It shows what the catalogue says, in its words; nothing is explained here.
 """
 
+from collections.abc import Iterator
 from typing import Annotated
 
 import typer
@@ -75,7 +76,14 @@ def page(entry: BugKind) -> RenderableType:
         Padding(prose(entry.why), (1, 2)),
         example("wrong", entry.wrong, "red"),
         example("right", entry.right, "green"),
+        *fine(entry),
     )
+
+
+def fine(entry: BugKind) -> Iterator[RenderableType]:
+    """When it is right to ignore it, where a rule of the checker can be ignored."""
+    if entry.fine:
+        yield Padding(prose(f"Right to ignore: {entry.fine}"), (1, 2))
 
 
 def prose(text: str) -> RenderableType:

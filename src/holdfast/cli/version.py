@@ -6,7 +6,6 @@ The number itself stands in one place, `holdfast.__version__`; the distribution 
 import platform
 
 import typer
-from rich.console import Console
 
 import holdfast
 
@@ -22,5 +21,7 @@ def line() -> str:
 def show(asked: bool) -> None:
     """Print it and leave, if it was asked for."""
     if asked:
+        from rich.console import Console  # only who asks pays for it
+
         Console(highlight=False).print(line(), soft_wrap=True)
         raise typer.Exit

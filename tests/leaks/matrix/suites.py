@@ -18,8 +18,6 @@ from pathlib import Path
 from types import TracebackType
 from xml.etree import ElementTree
 
-from tests.conftest import MEASURED
-
 __all__ = ["RUNNERS", "Finding", "House", "Houses", "Outcome", "Runner", "findings", "run_pytest"]
 
 # A suite that hangs says so long before anybody gives up.
@@ -48,15 +46,24 @@ def end():
 CONFTEST = """\
 import atexit
 import gc
+import os
 
 import ending
 
 atexit.register(ending.end)
 # What pytest and its plugins are made of is not walked through again by each collection.
 gc.freeze()
+SESSIONS = []
 
-def pytest_unconfigure():
+def pytest_sessionfinish(session):
+    SESSIONS.append(session)
+
+def pytest_unconfigure(config):
     ending.end()
+    if SESSIONS and not hasattr(config, "workerinput"):
+        # What is left behind on purpose may keep the interpreter from its end.
+        config.get_terminal_writer().flush()
+        os._exit(int(SESSIONS[0].exitstatus))
 """
 
 ANYIO = """\
@@ -303,7 +310,7 @@ def run_pytest(
         code = subprocess.run(
             command,
             cwd=root,
-            env={**clean, **MEASURED, "ENDING": str(root), "COLUMNS": "200", **(env or {})},
+            env={**clean, "ENDING": str(root), "COLUMNS": "200", **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,

@@ -1,0 +1,203 @@
+"""A module and its classes, as the rules see them: functions by name, methods over inheritance,
+who runs as a task, on a thread, as a callback.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from holdfast.check.model.function import AnyDef, Function
+from holdfast.check.model.names import Names
+from holdfast.check.model.tree import LEAVES, children
+from holdfast.check.source import Source
+
+if TYPE_CHECKING:
+    from holdfast.check.model.project import Project
+
+
+__all__ = ["Class", "Module"]
+
+
+class Class:
+    """A class, with its own methods."""
+
+    def __init__(self, module: Module, node: ast.ClassDef, qualname: str) -> None:
+        self.module = module
+        self.node = node
+        self.qualname = qualname
+        self.methods: dict[str, Function] = {}
+        self.memo: dict[Any, Any] = {}
+
+    def __repr__(self) -> str:
+        return f"<Class {self.qualname}>"
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @cached_property
+    def base_names(self) -> tuple[str, ...]:
+        """The full names of its bases, as far as they are names."""
+        return tuple(self.module.names.resolve(base) for base in self.node.bases)
+
+    @cached_property
+    def lineage(self) -> tuple[Class, ...]:
+        """Itself and the bases that are known, the nearest first."""
+        found: list[Class] = []
+        todo: list[Class] = [self]
+        # A class may well be found among its own bases: two files that import each other.
+        while todo:
+            each = todo.pop()
+            if each not in found:
+                found.append(each)
+                todo += reversed(each._bases)
+        return tuple(found)
+
+    @cached_property
+    def is_complete(self) -> bool:
+        """Whether all of its bases are known: what an unknown one does, nobody can say."""
+        return all(each._knows_its_bases for each in self.lineage)
+
+    @property
+    def _knows_its_bases(self) -> bool:
+        return len(self._bases) == sum(name not in _HARMLESS for name in self.base_names)
+
+    @cached_property
+    def all_methods(self) -> dict[str, Function]:
+        """Its methods and the inherited ones, by name."""
+        found: dict[str, Function] = {}
+        for each in self.lineage:
+            for name, method in each.methods.items():
+                found.setdefault(name, method)
+        return found
+
+    @cached_property
+    def _bases(self) -> list[Class]:
+        found = (self.module.find_class(name) for name in self.base_names)
+        return [each for each in found if each is not None and each is not self]
+
+    @cached_property
+    def functions(self) -> tuple[Function, ...]:
+        """Every function in whose body `self` is this class's: methods, and those inside them."""
+        return tuple(function for function in self.module.functions if function.klass is self)
+
+
+# Bases that bring no method that could end a task.
+_HARMLESS = {
+    "object", "abc.ABC", "ABC", "typing.Protocol", "Protocol", "typing.Generic", "Generic",
+    "enum.Enum", "Enum", "NamedTuple", "typing.NamedTuple", "TypedDict", "typing.TypedDict", "",
+}  # fmt: skip
+
+
+class Module:
+    """One file."""
+
+    def __init__(self, source: Source, name: str, project: Project | None = None) -> None:
+        self.source = source
+        self.path = source.path
+        self.name = name
+        self.project = project
+        package = name if source.path.endswith("__init__.py") else name.rpartition(".")[0]
+        self.names = Names(source.tree, package)
+        self.functions: list[Function] = []
+        self.classes: dict[str, Class] = {}
+        self.parents: dict[ast.AST, ast.AST] = {}
+        self._by_node: dict[ast.AST, Function] = {}
+        self.memo: dict[Any, Any] = {}
+        self._collect(source.tree)
+
+    def __repr__(self) -> str:
+        return f"<Module {self.name}>"
+
+    @cached_property
+    def body(self) -> Function:
+        """What runs when the module is imported, as a function of its own."""
+        node = ast.FunctionDef(
+            name="<module>",
+            args=ast.arguments([], [], None, [], [], None, []),
+            body=self.source.tree.body,
+            decorator_list=[],
+            lineno=1,
+            col_offset=0,
+        )
+        return Function(self, node, "<module>", None, None)
+
+    def function_of(self, node: AnyDef) -> Function:
+        return self._by_node[node]
+
+    def function_around(self, node: ast.AST) -> Function:
+        """The innermost function that a node stands in; the module's body if there is none."""
+        up: ast.AST | None = self.parents.get(node)
+        while up is not None:
+            if up in self._by_node:
+                return self._by_node[up]
+            up = self.parents.get(up)
+        return self.body
+
+    def statement_of(self, node: ast.AST) -> ast.stmt:
+        """The statement that a node is a part of."""
+        up = node
+        while not isinstance(up, ast.stmt):
+            up = self.parents[up]
+        return up
+
+    def find_class(self, name: str) -> Class | None:
+        """The class of this full name, here or elsewhere in the project."""
+        if name in self.classes:
+            return self.classes[name]
+        return self.project.find_class(name) if self.project is not None else None
+
+    def find_function(self, name: str) -> Function | None:
+        """A function of this module by its plain name."""
+        return self._plain.get(name)
+
+    @cached_property
+    def _plain(self) -> dict[str, Function]:
+        return {
+            function.name: function
+            for function in self.functions
+            if function.owner is None and function.outer is None
+        }
+
+    def _collect(self, tree: ast.Module) -> None:
+        """Finds functions, classes and parents, in source order, however deep the tree is."""
+        todo: list[tuple[ast.AST, str, Class | None, Function | None]] = [(tree, "", None, None)]
+        while todo:
+            node, prefix, owner, outer = todo.pop()
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
+                outer = self._add_function(node, prefix, owner, outer)
+                prefix, owner = f"{outer.qualname}.", None
+            elif isinstance(node, ast.ClassDef):
+                owner = Class(self, node, f"{prefix}{node.name}")
+                self.classes.setdefault(node.name, owner)
+                prefix = f"{owner.qualname}."
+            below = children(node)
+            for child in below:
+                self.parents[child] = node
+            todo += [
+                (child, prefix, owner, outer)
+                for child in reversed(below)
+                if type(child) not in LEAVES
+            ]
+
+    def _add_function(
+        self, node: AnyDef, prefix: str, owner: Class | None, outer: Function | None
+    ) -> Function:
+        name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+        function = Function(self, node, f"{prefix}{name}", owner, outer)
+        self.functions.append(function)
+        self._by_node[node] = function
+        if outer is not None:
+            outer.inner.append(function)
+        if owner is not None and not isinstance(node, ast.Lambda):
+            owner.methods[name] = function
+        return function
+
+    def calls(self) -> Iterator[tuple[Function, ast.Call]]:
+        """Every call, with the function that it stands in."""
+        for function in (self.body, *self.functions):
+            for call in function.calls:
+                yield function, call

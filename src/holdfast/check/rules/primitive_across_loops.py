@@ -1,0 +1,119 @@
+"""HF421: one lock, event or queue of asyncio is used by more than one event loop.
+
+Evidence: it is made once for all, at the top of a module or in the body of a class, a coroutine waits
+for it, and that coroutine is run on more than one loop: `asyncio.run` in two functions, or in a
+function that runs on threads.
+A primitive that is made once for all and waited for is pedantic without that: with one loop for
+the life of the process it works.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from holdfast.check.finding import Finding
+from holdfast.check.model.function import Function
+from holdfast.check.model.module import Module
+from holdfast.check.model.roles import on_threads, reached_from
+from holdfast.check.model.tasks import resolve_function
+from holdfast.check.rules.rule import Rule, found, related
+
+__all__ = ["RULE"]
+
+_CODE = "HF421"
+_MADE = {
+    f"asyncio.{name}"
+    for name in (
+        "Lock", "Event", "Condition", "Semaphore", "BoundedSemaphore", "Queue", "PriorityQueue",
+        "LifoQueue",
+    )
+}  # fmt: skip
+_WAITING = {"acquire", "wait", "get", "put", "join", "wait_for"}
+
+
+def check(module: Module) -> Iterator[Finding]:
+    for name, made in _made_once(module):
+        users = [each for each in module.functions if each.is_async and _waits_for(each, name)]
+        if not users:
+            continue
+        starts = list(_loops_of(module, users))
+        several = len({function for function, _ in starts}) > 1 or any(
+            _is_on_thread(module, function) for function, _ in starts
+        )
+        more = (
+            related(module, call, "a loop of its own is started here") for _, call in starts[:2]
+        )
+        yield found(
+            _CODE,
+            module,
+            made,
+            f"`{name}` is made once for all loops, and `{users[0].qualname}` waits for it"
+            + (" on more than one loop" if several else ": it works with the first loop only"),
+            related(module, users[0].node, "waited for here"),
+            *more,
+            pedantic=not several,
+        )
+
+
+def _made_once(module: Module) -> Iterator[tuple[str, ast.stmt]]:
+    """The primitives of a module's top and of class bodies, by the name that they go by."""
+    for stmt in module.source.tree.body:
+        yield from ((name, stmt) for name in _made_by(module, stmt))
+    for klass in module.classes.values():
+        for stmt in klass.node.body:
+            for name in _made_by(module, stmt):
+                yield f"self.{name}", stmt
+
+
+def _made_by(module: Module, stmt: ast.stmt) -> Iterator[str]:
+    match stmt:
+        case ast.Assign([ast.Name(name)], ast.Call(called)):
+            pass
+        case ast.AnnAssign(ast.Name(name), _, ast.Call(called)):
+            pass
+        case _:
+            return
+    if module.names.resolve(called) in _MADE:
+        yield name
+
+
+def _waits_for(function: Function, name: str) -> bool:
+    return any(_is(function, each, name) for each in _waited(function))
+
+
+def _waited(function: Function) -> Iterator[ast.expr]:
+    for node in function.nodes:
+        match node:
+            case ast.AsyncWith(items):
+                yield from (item.context_expr for item in items)
+            case ast.Await(ast.Call(ast.Attribute(holder, method))) if method in _WAITING:
+                yield holder
+
+
+def _is(function: Function, node: ast.expr, name: str) -> bool:
+    own = function.name_of(node)
+    plain = name.removeprefix("self.")
+    if own == name and not (name == plain and name in function.local_names):
+        return True
+    klass = function.klass
+    return name != plain and klass is not None and own in (f"{klass.name}.{plain}", f"cls.{plain}")
+
+
+def _loops_of(module: Module, users: list[Function]) -> Iterator[tuple[Function, ast.Call]]:
+    """Where a loop is started that runs one of the users."""
+    for function, call in module.calls():
+        if function.name_of(call.func) != "asyncio.run" or not call.args:
+            continue
+        match call.args[0]:
+            case ast.Call(called):
+                for body in resolve_function(function, called):
+                    if reached_from(body) & set(users):
+                        yield function, call
+
+
+def _is_on_thread(module: Module, function: Function) -> bool:
+    return any(function in reached_from(start) for start in on_threads(module))
+
+
+RULE = Rule(_CODE, check)

@@ -1,0 +1,101 @@
+"""HF531: what is in nobody's hands when the cancellation comes."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.catalogue import kind
+from holdfast.check.finding import Finding
+from holdfast.check.model.module import Module
+from holdfast.check.rules.acquired_before_try import RULE
+from holdfast.check.source import parse
+
+
+def findings(source: str) -> list[Finding]:
+    return list(RULE.check(Module(parse("x.py", source.encode()), "x")))
+
+
+def lines(source: str) -> list[int]:
+    """The lines of the findings that are shown by default."""
+    return [each.place.line for each in findings(source) if not each.pedantic]
+
+
+def pedantic(source: str) -> list[int]:
+    return [each.place.line for each in findings(source) if each.pedantic]
+
+
+def test_the_wrong_example_is_found_and_the_right_one_is_not() -> None:
+    assert RULE.code == kind("HF531").code
+    assert not RULE.pedantic
+    assert lines(kind("HF531").wrong) == [3]
+    assert findings(kind("HF531").right) == []
+
+
+def query(acquire: str, between: str, release: str) -> str:
+    return f"""\
+async def query(self, pool, lock):
+    {acquire}
+    {between}
+    try:
+        return await self.run()
+    finally:
+        {release}
+"""
+
+
+@pytest.mark.parametrize(
+    ("acquire", "release"),
+    [
+        ("c = await pool.acquire()", "pool.release(c)"),
+        ("c = await pool.acquire()", "await c.close()"),
+        ("await lock.acquire()", "lock.release()"),
+        ("await self._lock.acquire()", "self._lock.release()"),
+        ("c = await asyncio.create_subprocess_exec('x')", "c.kill()"),
+    ],
+)
+def test_an_await_between_acquiring_and_guarding_is_found(acquire: str, release: str) -> None:
+    (finding,) = findings(query(acquire, "await self.prepare()", release))
+    assert (finding.place.line, finding.pedantic) == (3, False)
+    assert [each.place.line for each in finding.related] == [2, 7]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "self.count += 1",
+        "self.open.add(c); await self.prepare()",
+        "self.current = c; await self.prepare()",
+        "c = await self.prepare()",
+        "async with c: await self.prepare()",
+    ],
+)
+def test_no_await_between_or_somebody_who_has_it_is_silent(between: str) -> None:
+    assert findings(query("c = await pool.acquire()", between, "pool.release(c)")) == []
+
+
+def test_a_try_around_the_whole_is_silent() -> None:
+    source = """\
+async def query(pool):
+    c = None
+    try:
+        c = await pool.acquire()
+        await c.ping()
+        try:
+            return await c.run()
+        finally:
+            await c.close()
+    except BaseException:
+        if c:
+            c.abort()
+        raise
+"""
+    assert findings(source) == []
+
+
+def test_a_finally_that_gives_something_else_back_is_silent() -> None:
+    assert findings(query("c = await self.ask()", "await self.more()", "pool.release(d)")) == []
+
+
+def test_a_pool_that_takes_something_else_back_is_silent() -> None:
+    source = query("pool = await create_pool()", "c = await pool.acquire()", "pool.release(c)")
+    assert findings(source) == []

@@ -1,0 +1,44 @@
+"""HF602: whose failure is covered by a cancel."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.catalogue import kind
+from holdfast.check.finding import Finding
+from holdfast.check.model.module import Module
+from holdfast.check.rules.cancel_hides_error import RULE
+from holdfast.check.source import parse
+
+
+def findings(source: str) -> list[Finding]:
+    return list(RULE.check(Module(parse("x.py", source.encode()), "x")))
+
+
+def lines(source: str) -> list[int]:
+    """The lines of the findings that are shown by default."""
+    return [each.place.line for each in findings(source) if not each.pedantic]
+
+
+def test_the_wrong_example_is_found_when_asked_for_and_the_right_one_is_not() -> None:
+    assert RULE.code == kind("HF602").code
+    assert RULE.pedantic
+    assert lines(kind("HF602").wrong) == [10]
+    assert lines(kind("HF602").right) == []
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        "done, _ = await asyncio.wait(self._tasks)",
+        "await asyncio.gather(*self._tasks, return_exceptions=True)",
+        "await asyncio.wait(self._tasks); [task.result() for task in self._tasks]",
+    ],
+)
+def test_tasks_that_are_looked_at_are_left_alone(join: str) -> None:
+    source = kind("HF602").wrong.replace("await asyncio.wait(self._tasks)", join)
+    assert findings(source) == []
+
+
+def test_a_class_with_an_unknown_base_may_look_elsewhere() -> None:
+    assert findings(kind("HF602").wrong.replace("class Jobs", "class Jobs(Unknown)")) == []

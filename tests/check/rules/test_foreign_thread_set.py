@@ -1,0 +1,133 @@
+"""HF402: who may set what is asyncio's."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.catalogue import kind
+from holdfast.check.finding import Finding
+from holdfast.check.model.module import Module
+from holdfast.check.rules.foreign_thread_set import RULE
+from holdfast.check.source import parse
+
+
+def findings(source: str) -> list[Finding]:
+    return list(RULE.check(Module(parse("x.py", source.encode()), "x")))
+
+
+def lines(source: str) -> list[int]:
+    """The lines of the findings that are shown by default."""
+    return [each.place.line for each in findings(source) if not each.pedantic]
+
+
+def test_the_wrong_example_is_found_and_the_right_one_is_not() -> None:
+    assert RULE.code == kind("HF402").code
+    assert not RULE.pedantic
+    assert lines(kind("HF402").wrong) == [14]
+    assert findings(kind("HF402").right) == []
+    assert [each.place.line for each in findings(kind("HF402").wrong)[0].related] == [9, 7]
+
+
+@pytest.mark.parametrize(
+    ("made", "call"),
+    [
+        ("asyncio.Event()", "self.x.set()"),
+        ("asyncio.Queue()", "self.x.put_nowait(1)"),
+        ("asyncio.PriorityQueue()", "self.x.put_nowait(1)"),
+        ("asyncio.get_running_loop().create_future()", "self.x.set_result(1)"),
+        ("self.loop.create_future()", "self.x.set_exception(ValueError())"),
+        ("asyncio.Lock()", "self.x.release()"),
+    ],
+)
+def test_what_wakes_waiters_is_found(made: str, call: str) -> None:
+    source = f"""\
+import asyncio, threading
+class Work:
+    def __init__(self):
+        self.x = {made}
+    def start(self):
+        threading.Thread(target=self.work).start()
+    def work(self):
+        {call}
+"""
+    assert lines(source) == [8]
+
+
+@pytest.mark.parametrize(
+    "made", ["threading.Event()", "queue.Queue()", "x", "None", "asyncio.Event() if x else x"]
+)
+def test_an_object_that_need_not_be_of_asyncio_is_left_alone(made: str) -> None:
+    source = f"""\
+import asyncio, threading, queue
+class Work:
+    def __init__(self, x):
+        self.x = {made}
+    def start(self):
+        threading.Thread(target=self.work).start()
+    def work(self):
+        self.x.set()
+"""
+    assert findings(source) == []
+
+
+def test_a_future_of_a_registry_is_known_by_what_is_put_there() -> None:
+    source = """\
+import asyncio, threading
+class Calls:
+    def __init__(self):
+        self.waiting = {}
+        threading.Thread(target=self.read).start()
+    async def call(self, key):
+        future = asyncio.get_running_loop().create_future()
+        self.waiting[key] = future
+        return await future
+    def read(self):
+        for key, answer in self.source:
+            self.waiting.pop(key).set_result(answer)
+"""
+    assert lines(source) == [12]
+
+
+def test_a_local_event_is_seen_by_the_function_inside() -> None:
+    source = """\
+import asyncio
+async def go(loop):
+    done = asyncio.Event()
+    def work():
+        done.set()
+    await loop.run_in_executor(None, work)
+"""
+    assert lines(source) == [5]
+
+
+def test_a_coroutine_that_a_thread_hands_over_runs_on_the_loop() -> None:
+    source = """\
+import asyncio, threading
+class Work:
+    def __init__(self):
+        self.done = asyncio.Event()
+        threading.Thread(target=self.work).start()
+    def work(self):
+        asyncio.run_coroutine_threadsafe(self.end(), self.loop)
+    async def end(self):
+        self.done.set()
+"""
+    assert findings(source) == []
+
+
+@pytest.mark.parametrize(
+    "annotation",
+    ["asyncio.Queue", "asyncio.Queue[int]", "asyncio.Queue | None", "Optional[asyncio.Queue]"],
+)
+def test_a_parameter_that_says_what_it_is_is_known(annotation: str) -> None:
+    source = f"""\
+import asyncio, threading
+class Work:
+    def __init__(self, queue: {annotation}):
+        self.queue = queue
+        threading.Thread(target=self.work).start()
+    def work(self):
+        self.queue.put_nowait(1)
+"""
+    assert lines(source) == [7]
+    assert findings(source.replace("asyncio.Queue", "Queue")) == []

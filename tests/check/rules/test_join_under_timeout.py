@@ -1,0 +1,112 @@
+"""HF521: which bound on the wait for a task is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.catalogue import kind
+from holdfast.check.finding import Finding
+from holdfast.check.model.module import Module
+from holdfast.check.rules.join_under_timeout import RULE
+from holdfast.check.source import parse
+
+
+def findings(source: str) -> list[Finding]:
+    return list(RULE.check(Module(parse("x.py", source.encode()), "x")))
+
+
+def lines(source: str) -> list[int]:
+    """The lines of the findings that are shown by default."""
+    return [each.place.line for each in findings(source) if not each.pedantic]
+
+
+def pedantic(source: str) -> list[int]:
+    return [each.place.line for each in findings(source) if each.pedantic]
+
+
+def test_the_wrong_example_is_found_when_asked_for_and_the_right_one_is_not() -> None:
+    assert RULE.code == kind("HF521").code
+    assert pedantic(kind("HF521").wrong) == [11]
+    assert findings(kind("HF521").right) == []
+
+
+def closing(join: str, handler: str = "pass") -> str:
+    return f"""\
+import asyncio
+
+class Service:
+    def start(self):
+        self._task = asyncio.create_task(self.serve())
+
+    async def close(self):
+        try:
+            {join}
+        except asyncio.TimeoutError:
+            {handler}
+
+    async def serve(self):
+        await self.work()
+"""
+
+
+@pytest.mark.parametrize(
+    ("join", "line"),
+    [
+        ("await asyncio.wait_for(self._task, 5)", 9),
+        ("await asyncio.wait_for(self._task, timeout=5)", 9),
+        ("async with asyncio.timeout(5):\n                await self._task", 10),
+    ],
+)
+def test_a_task_that_is_taken_for_running_after_the_time_out_is_found(join: str, line: int) -> None:
+    (finding,) = findings(closing(join, "self._task.cancel()"))
+    assert (finding.place.line, finding.pedantic) == (line, False)
+    assert [each.place.line for each in finding.related] == [5, line + 2]
+
+
+def test_a_loop_that_waits_for_it_again_is_found() -> None:
+    source = """\
+import asyncio
+
+async def run(work):
+    task = asyncio.create_task(work())
+    while not task.done():
+        try:
+            await asyncio.wait_for(task, 1)
+        except asyncio.TimeoutError:
+            print("still running")
+"""
+    assert lines(source) == [7]
+
+
+def test_a_task_that_takes_its_cancellation_is_found() -> None:
+    source = closing("await asyncio.wait_for(self._task, 5)").replace(
+        "        await self.work()",
+        """\
+        while True:
+            try:
+                await self.work()
+            except BaseException:
+                pass""",
+    )
+    assert lines(source) == [9]
+
+
+def test_a_bound_without_more_is_a_matter_of_taste() -> None:
+    source = closing("await asyncio.wait_for(self._task, 5)")
+    assert lines(source) == []
+    assert pedantic(source) == [9]
+
+
+@pytest.mark.parametrize(
+    "join",
+    [
+        "await asyncio.wait_for(asyncio.shield(self._task), 5)",
+        "await asyncio.wait({self._task}, timeout=5)",
+        "await asyncio.wait_for(self.other, 5)",
+        "await asyncio.wait_for(self.serve(), 5)",
+        "await asyncio.wait_for(self._task, None)",
+        "await self._task",
+    ],
+)
+def test_shielded_unbounded_or_no_task_is_silent(join: str) -> None:
+    assert findings(closing(join, "self._task.cancel()")) == []

@@ -1,0 +1,66 @@
+"""HF421: which primitive is waited for on more than one loop."""
+
+from __future__ import annotations
+
+from holdfast.catalogue import kind
+from holdfast.check.finding import Finding
+from holdfast.check.model.module import Module
+from holdfast.check.rules.primitive_across_loops import RULE
+from holdfast.check.source import parse
+
+
+def findings(source: str) -> list[Finding]:
+    return list(RULE.check(Module(parse("x.py", source.encode()), "x")))
+
+
+def lines(source: str) -> list[int]:
+    """The lines of the findings that are shown by default."""
+    return [each.place.line for each in findings(source) if not each.pedantic]
+
+
+def pedantic_lines(source: str) -> list[int]:
+    return [each.place.line for each in findings(source) if each.pedantic]
+
+
+def test_the_wrong_example_is_found_when_asked_for_and_the_right_one_is_not() -> None:
+    assert RULE.code == kind("HF421").code
+    assert pedantic_lines(kind("HF421").wrong) == [5]
+    assert findings(kind("HF421").right) == []
+
+
+SHARED = """\
+import asyncio, threading
+lock = asyncio.Lock()
+async def call():
+    async with lock:
+        pass
+def one():
+    asyncio.run(call())
+def two():
+    asyncio.run(call())
+"""
+
+
+def test_two_runs_of_what_waits_for_it_are_two_loops() -> None:
+    assert lines(SHARED) == [2]
+    assert [each.place.line for each in findings(SHARED)[0].related] == [3, 7, 9]
+
+
+def test_a_thread_with_a_loop_of_its_own_is_another_loop() -> None:
+    source = SHARED.partition("def two")[0] + "threading.Thread(target=one).start()\n"
+    assert lines(source) == [2]
+
+
+def test_one_run_is_one_loop() -> None:
+    source = SHARED.partition("def two")[0]
+    assert lines(source) == []
+    assert pedantic_lines(source) == [2]
+
+
+def test_a_lock_that_nobody_waits_for_is_left_alone() -> None:
+    assert findings(SHARED.replace("async with lock:\n        pass", "return lock.locked()")) == []
+
+
+def test_a_local_lock_is_of_one_loop() -> None:
+    source = SHARED.replace("async with lock", "lock = asyncio.Lock()\n    async with lock")
+    assert findings(source) == []
