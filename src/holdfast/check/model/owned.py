@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.check.model.deeds import deeds
-from holdfast.check.model.effects import effects, is_cleanup, members, resolve_in, runs
+from holdfast.check.model.effects import is_cleanup, members, resolve_in, runs
 from holdfast.check.model.flow import Node
 from holdfast.check.model.function import Function
 from holdfast.check.model.guards import is_looked_at, looks
@@ -20,7 +20,6 @@ __all__ = [
     "Owned",
     "Use",
     "bodies_in",
-    "ends",
     "own_tasks",
     "owned_tasks",
     "unguarded_uses",
@@ -124,16 +123,3 @@ def _is_guarded(klass: Class, use: Use, from_start: bool) -> bool:
     if from_start:
         before.append(flow.entry)
     return step in seen or not any(flow.reaches(node, step, looked) for node in before)
-
-
-def ends(klass: Class, function: Function, root: str) -> tuple[list[Node], list[Node]]:
-    """The steps of a function that cancel a task, and those that join it."""
-    cancels: list[Node] = []
-    joins: list[Node] = []
-    for effect in effects(function, klass):
-        if effect.root == root and effect.step is not None:
-            if effect.kind == "cancel":
-                cancels.append(effect.step)
-            elif effect.kind == "join":
-                joins.append(effect.step)
-    return cancels, joins
