@@ -25,7 +25,7 @@ FINDING = Finding(
         Related(Place("src/other bot.py", 1, 1, 2, 5), "and read here"),
     ),
     Fix("Cancel and join it first", (Edit(Place("src/bot.py", 6, 9, 6, 29), "pass"),)),
-    show="pytest --explore tests/test_bot.py",
+    show="pytest -k close --holdfast",
 )
 UNUSED = Finding(
     "HF001", "This noqa takes nothing back", Place("src/bot.py", 1, 11, 1, 12),

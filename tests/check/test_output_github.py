@@ -12,7 +12,8 @@ def test_one_command_for_each_finding() -> None:
     assert github(Report((FINDING,))) == (
         "::error file=src/bot.py,line=6,col=9,endColumn=29,endLine=6,title=holdfast (HF301)::"
         "src/bot.py:6:9: HF301 The session is cleared while the task still reads it%0A"
-        "src/bot.py:3: the task is born here%0Asrc/other bot.py:1: and read here\n"
+        "src/bot.py:3: the task is born here%0Asrc/other bot.py:1: and read here%0A"
+        "show it: pytest -k close --holdfast\n"
     )
 
 

@@ -39,7 +39,7 @@ def test_a_finding_has_the_keys_that_are_promised() -> None:
             ],
         },
         "pedantic": False,
-        "show": "pytest --explore tests/test_bot.py",
+        "show": "pytest -k close --holdfast",
     }
 
 

@@ -56,6 +56,7 @@ def test_rules_places_and_fixes_are_told() -> None:
         assert rules[result["ruleIndex"]]["id"] == result["ruleId"]
     shown = run["results"][1]
     assert shown["ruleId"] == "HF301"
+    assert shown["message"]["text"].endswith("Show it: pytest -k close --holdfast")
     assert shown["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] == "src/bot.py"
     uris = [
         each["physicalLocation"]["artifactLocation"]["uri"] for each in shown["relatedLocations"]

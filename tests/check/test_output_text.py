@@ -29,7 +29,7 @@ src/bot.py:6:9: HF301 The session is cleared while the task still reads it
   | ---------- and read here
   |
   help: Cancel and join it first (--unsafe-fixes)
-  show it: pytest --explore tests/test_bot.py
+  show it: pytest -k close --holdfast
 
 Found 1 problem. Of these, 1 with --unsafe-fixes: look at --diff first.
 """

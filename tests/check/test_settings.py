@@ -73,6 +73,13 @@ def test_excluded_paths_are_seen_from_the_settings_file(tmp_path: Path) -> None:
     assert not finder.excluded(str(tmp_path / "a" / "top.py"), False)
 
 
+def test_what_calls_back_on_a_thread_is_kept_whatever_else_is_asked_for(tmp_path: Path) -> None:
+    names = ["*.connect", "speech.*.connect", "azure.speech.Recognizer"]
+    put(tmp_path, f'thread-callbacks = {names}\nper-file-ignores = {{"x.py" = ["HF1"]}}')
+    wanted = settled(tmp_path / "x.py", Overrides.of(["HF2"]))
+    assert wanted == Selection(("HF2",), ("HF1",), False, tuple(names))
+
+
 def test_a_code_may_be_given_by_its_name(tmp_path: Path) -> None:
     put(tmp_path, 'ignore = ["task-dropped"]')
     assert settled(tmp_path / "x.py").ignore == ("HF101",)
@@ -90,6 +97,14 @@ def test_a_code_may_be_given_by_its_name(tmp_path: Path) -> None:
         ("per-file-ignores = []", "per-file-ignores is a table"),
         ("exclude = [1]", "exclude is a list of strings"),
         ("select = [", "cannot be read"),
+        ('thread-callbacks = "*.connect"', "thread-callbacks is a list of strings"),
+        (
+            'thread-callbacks = ["connect"]',
+            r"'connect' is none of 'package.function', 'package\.\*",
+        ),
+        ('thread-callbacks = ["speech.*"]', r"'speech\.\*' is none of"),
+        ('thread-callbacks = ["a.*.b.*.c"]', "is none of"),
+        ('thread-callbacks = ["on connect.x"]', "is none of"),
     ],
 )
 def test_a_mistake_is_named_with_its_file_and_the_way_out(

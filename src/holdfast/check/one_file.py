@@ -13,11 +13,13 @@ from holdfast.check.asking import Asking
 from holdfast.check.columns import in_characters
 from holdfast.check.finding import Finding
 from holdfast.check.model.module import Module
+from holdfast.check.model.thread_callbacks import declare
 from holdfast.check.noqa import sift
 from holdfast.check.report import Trouble
 from holdfast.check.result import Result
 from holdfast.check.rules.rule import Rule
 from holdfast.check.selection import BROKEN, UNUSED_NOQA, Selection
+from holdfast.check.show import line_for
 from holdfast.check.source import Broken, parse, read
 
 __all__ = ["check_file"]
@@ -45,10 +47,12 @@ def check_file(
     except RecursionError:
         result.broken = _if_wanted(Trouble(path, 1, _DEEP), selection)
         return result
+    declare(module, selection.thread_callbacks)
     wanted = [rule for rule in rules if selection.has(rule.code, pedantic=rule.pedantic)]
     troubles: list[Trouble] = []
     found = list(_found(module, wanted, selection, troubles))
-    found = [in_characters(each, _Lines(module, project)) for each in dict.fromkeys(found)]
+    found = [replace(each, show=line_for(module, each)) for each in dict.fromkeys(found)]
+    found = [in_characters(each, _Lines(module, project)) for each in found]
     kept = sift(path, module.source.text, found, _Looked(rules, wanted, selection))
     result.findings = tuple(kept)
     result.broken = tuple(troubles)

@@ -35,6 +35,8 @@ class Selection:
     select: tuple[str, ...] = ("HF",)
     ignore: tuple[str, ...] = ()
     pedantic: bool = False
+    thread_callbacks: tuple[str, ...] = ()
+    """What calls back on a thread, beside what is known."""
 
     def has(self, code: str, *, pedantic: bool = False) -> bool:
         """Whether findings of this code are wanted."""

@@ -6,8 +6,9 @@ What the command line says wins over all of them.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,7 +17,9 @@ from holdfast.check.selection import Selection, UnknownSelector, codes_of
 
 __all__ = ["BadSettings", "Finder", "Overrides", "Settings"]
 
-_KEYS = ("select", "ignore", "pedantic", "per-file-ignores", "exclude")
+_KEYS = ("select", "ignore", "pedantic", "per-file-ignores", "exclude", "thread-callbacks")
+# What stands before a method or function: a package, a package and anything of it, or anything.
+_CALLBACK = re.compile(r"(?:\*|[^\W\d]\w*(?:\.[^\W\d]\w*)*(?:\.\*)?)\.[^\W\d]\w*")
 
 
 class BadSettings(ValueError):
@@ -73,7 +76,8 @@ class Settings:
             return self.selection
         # Spelled out, because here the file is more specific than any prefix that is selected.
         wanted = self.selection
-        return Selection(_without(wanted.select, more), (*wanted.ignore, *more), wanted.pedantic)
+        select, ignore = _without(wanted.select, more), (*wanted.ignore, *more)
+        return replace(wanted, select=select, ignore=ignore)
 
     @cached_property
     def _excluded(self) -> Patterns:
@@ -124,17 +128,13 @@ class Finder:
 
 def _overridden(settings: Settings, overrides: Overrides) -> Settings:
     said = settings.selection
-    selection = Selection(
-        said.select if overrides.select is None else overrides.select,
-        said.ignore if overrides.ignore is None else overrides.ignore,
-        said.pedantic if overrides.pedantic is None else overrides.pedantic,
+    selection = replace(
+        said,
+        select=said.select if overrides.select is None else overrides.select,
+        ignore=said.ignore if overrides.ignore is None else overrides.ignore,
+        pedantic=said.pedantic if overrides.pedantic is None else overrides.pedantic,
     )
-    return Settings(
-        settings.root,
-        selection,
-        settings.per_file_ignores,
-        settings.exclude,
-    )
+    return replace(settings, selection=selection)
 
 
 # --- reading one ---------------------------------------------------------------------------------
@@ -178,6 +178,7 @@ def _settings(table: Any, path: str) -> Settings:
             _codes(select, f"{where}: select"),
             _codes(_words(table, "ignore", where), f"{where}: ignore"),
             pedantic,
+            _thread_callbacks(table, where),
         ),
         tuple(_per_file(table, where)),
         tuple(_words(table, "exclude", where)),
@@ -190,6 +191,17 @@ def _per_file(table: Mapping[str, Any], where: str) -> Iterable[tuple[str, tuple
         raise BadSettings(f'{where}: per-file-ignores is a table: {{"tests/*" = ["HF101"]}}')
     for glob in said:
         yield glob, _codes(_words(said, glob, where), f"{where}: per-file-ignores")
+
+
+def _thread_callbacks(table: Mapping[str, Any], where: str) -> tuple[str, ...]:
+    words = _words(table, "thread-callbacks", where)
+    for word in words:
+        if not _CALLBACK.fullmatch(word):
+            raise BadSettings(
+                f"{where}: thread-callbacks: {word!r} is none of 'package.function', "
+                "'package.*.method' and '*.method'"
+            )
+    return tuple(words)
 
 
 def _words(table: Mapping[str, Any], key: str, where: str) -> list[str]:

@@ -99,3 +99,86 @@ def test_a_finally_that_gives_something_else_back_is_silent() -> None:
 def test_a_pool_that_takes_something_else_back_is_silent() -> None:
     source = query("pool = await create_pool()", "c = await pool.acquire()", "pool.release(c)")
     assert findings(source) == []
+
+
+FREE = """\
+class Node:
+    async def execute(self, command):
+        connection = self.acquire_connection()
+        await connection.send(command)
+        try:
+            return await connection.read()
+        finally:
+            self._free.append(connection)
+"""
+
+
+def test_what_is_put_back_among_the_free_ones_is_given_back() -> None:
+    assert lines(FREE) == [4]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("acquire_connection", "connection_for"),
+        ("_free", "_seen"),
+        ("await connection.send", "connection.send"),
+    ],
+)
+def test_what_nobody_acquires_or_gives_back_is_left_alone(old: str, new: str) -> None:
+    assert lines(FREE.replace(old, new)) == []
+
+
+def test_a_name_under_which_something_is_acquired_later_is_no_thing_to_give_back() -> None:
+    late = "limiter = await self.pool.acquire(client)"
+    assert findings(query("client = await self.who()", late, "self.pool.release(client)")) == []
+    other = "limiter = await self.pool.acquire(self.other)"
+    assert lines(query("client = await self.who()", other, "self.pool.release(client)")) == [3]
+
+
+PLAIN = """\
+class Node:
+    async def execute(self, commands):
+        connection = await self.pool.acquire()
+        for command in commands:
+            try:
+                command.result = await connection.run(command)
+            except ValueError:
+                pass
+        await self.pool.release(connection)
+"""
+
+
+def test_what_is_given_back_without_any_try_is_found() -> None:
+    (finding,) = findings(PLAIN)
+    assert (finding.place.line, finding.pedantic) == (6, False)
+    assert [each.place.line for each in finding.related] == [3, 9]
+    lock = "async def go(lock, work):\n    await lock.acquire()\n    await work()\n    lock.release()\n"
+    assert lines(lock) == [3]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("await connection.run", "connection.run"),
+        ("self.pool.acquire()", "self.pool.describe()"),
+        (
+            "command.result = await connection.run(command)",
+            "self.connection = connection; await go()",
+        ),
+        ("pass", "await self.pool.release(connection)"),
+        ("        await self.pool.release(connection)\n", ""),
+    ],
+)
+def test_what_nothing_can_happen_to_or_others_look_after_is_left_alone(old: str, new: str) -> None:
+    source = PLAIN.replace(old, new)
+    assert source != PLAIN
+    assert lines(source) == []
+
+
+def test_a_try_around_the_whole_that_speaks_of_it_looks_after_it() -> None:
+    lock = "await lock.acquire()\n        await work()\n        lock.release()"
+    ends = "    try:\n        {lock}\n    except Exception:\n        {end}\n"
+    source = "async def go(lock, work):\n" + ends
+    assert lines(source.format(lock=lock, end="lock.release()")) == []
+    assert lines(source.format(lock=lock, end="raise")) == [4]

@@ -264,3 +264,57 @@ async def release(self):
 def test_a_handler_that_tells_it_apart_is_silent() -> None:
     action = "if isinstance(error, asyncio.CancelledError): return stop(error)"
     assert findings(loop("except BaseException as error", action)) == []
+
+
+BLIND = """\
+import asyncio
+class Client:
+    async def receive(self):
+        while not self.done:
+            try:
+                self.queue.put_nowait(await self.socket.recv())
+            except:
+                pass
+"""
+
+
+def test_a_handler_of_everything_in_a_loop_with_a_flag_is_found() -> None:
+    assert lines(BLIND) == [7]
+    assert lines(BLIND.replace("except:", "except BaseException:")) == [7]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("except:", "except asyncio.CancelledError:"),
+        ("pass", "self.done = True"),
+        ("pass", "break"),
+    ],
+)
+def test_a_handler_that_may_know_of_the_flag_is_a_matter_of_taste(old: str, new: str) -> None:
+    assert lines(BLIND.replace(old, new)) == []
+
+
+TOLD = """\
+import asyncio
+class Device:
+    def start(self):
+        self.task = asyncio.create_task(self.refresh())
+    async def refresh(self):
+        try:
+            self.state = await self.api.get()
+        except (OSError, asyncio.TimeoutError, asyncio.CancelledError):
+            log.warning("cannot refresh")
+            return
+        self.show()
+"""
+
+
+def test_a_cancellation_that_is_told_as_a_failure_is_found() -> None:
+    assert lines(TOLD) == [8]
+
+
+def test_a_cancellation_that_is_not_told_as_a_failure_is_a_matter_of_taste() -> None:
+    assert lines(TOLD.replace("log.warning", "log.debug")) == []
+    assert lines(TOLD.replace("(OSError, asyncio.TimeoutError, asyncio.CancelledError)",
+                              "asyncio.CancelledError")) == []  # fmt: skip

@@ -191,3 +191,39 @@ def test_a_plain_function_cannot_wait() -> None:
         lines(function().replace("async def answer", "def answer").replace("await ask", "ask"))
         == []
     )
+
+
+BEATING = """\
+import asyncio
+class Batch:
+    async def run(self, rows):
+        beat = asyncio.create_task(self.beat())
+        try:
+            return await self.store(rows)
+        finally:
+            beat.cancel()
+    async def beat(self):
+        while True:
+            {step}
+            await asyncio.sleep(1)
+"""
+
+
+def is_default(step: str) -> list[bool]:
+    source = BEATING.format(step=step).encode()
+    return [not each.pedantic for each in RULE.check(Module(parse("x.py", source), "x"))]
+
+
+@pytest.mark.parametrize(
+    "step", ["await self.db.write()", "await asyncio.wait_for(self.db.write(), 1)"]
+)
+def test_a_task_that_works_on_and_on_is_cut_in_its_work(step: str) -> None:
+    assert is_default(step) == [True]
+
+
+@pytest.mark.parametrize(
+    "step",
+    ["self.count()", "await self.queue.get()", "await asyncio.wait_for(self.event.wait(), 1)"],
+)
+def test_a_task_that_waits_on_and_on_is_found_when_asked_for(step: str) -> None:
+    assert is_default(step) == [False]

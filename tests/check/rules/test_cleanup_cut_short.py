@@ -94,3 +94,29 @@ async def run(self):
 def test_speaking_about_it_is_no_clean_up() -> None:
     source = TWICE.replace("self.lock.release()", "logger.info('gone')")
     assert findings(source) == []
+
+
+LOCKED = """\
+async def use(lock, connection, work):
+    await lock.acquire()
+    try:
+        await work(connection)
+    finally:
+        await connection.rollback()
+        lock.release()
+"""
+
+
+def test_a_lock_that_one_cancellation_leaves_taken_is_found() -> None:
+    (finding,) = RULE.check(Module(parse("x.py", LOCKED.encode()), "x"))
+    assert (finding.place.line, finding.pedantic) == (6, False)
+    assert [each.place.line for each in finding.related] == [7, 2]
+
+
+def test_a_lock_that_is_not_taken_here_needs_a_second_cancellation() -> None:
+    source = LOCKED.replace("await lock.acquire()", "await connection.open()")
+    (finding,) = RULE.check(Module(parse("x.py", source.encode()), "x"))
+    assert finding.pedantic
+    first = LOCKED.replace("        await connection.rollback()\n        lock.release()",
+                           "        lock.release()\n        await connection.rollback()")  # fmt: skip
+    assert list(RULE.check(Module(parse("x.py", first.encode()), "x"))) == []

@@ -129,3 +129,14 @@ class Agent:
             self._stderr_task.cancel()
             self._stderr_task = None
 """)
+
+
+def test_silent_where_the_body_stores_what_it_then_uses() -> None:
+    close = ("self._ws = None", "await self.goodbye()", CANCEL, JOIN)
+    entered = "async with connect() as self._ws: await self._ws.run()"
+    assert not findings(client(entered, *close))
+    assert not findings(client("self._ws = await connect(); await self._ws.run()", *close))
+    again = "async with connect() as self._ws:\n            while True: await self._ws.run()"
+    assert len(lines(client(again, *close))) == 1
+    other = "async with connect() as ws: await self._ws.run()"
+    assert len(lines(client(other, *close))) == 1

@@ -79,3 +79,13 @@ def test_silent_for_what_the_session_holds() -> None:
 
 def test_silent_where_the_task_does_not_use_it() -> None:
     assert not findings(crawler("await self._session.close()", END, used="other"))
+
+
+def test_silent_where_the_task_only_asks_whether_it_is_closed() -> None:
+    for asked in ("session.closed", "session.is_closed()"):
+        source = crawler("await self._session.close()", END)
+        watching = source.replace("while True", f"while not self._{asked}").replace(
+            "await self._session.get()", "await asyncio.sleep(1)"
+        )
+        assert not findings(watching)
+        assert lines(watching.replace("asyncio.sleep(1)", "self._session.get()")) == [12]

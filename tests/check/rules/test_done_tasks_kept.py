@@ -210,3 +210,70 @@ class Automator:
         self.session.open = False
 """
     assert lines(source) == [8]
+
+
+def test_an_object_that_waits_for_all_of_them_is_one_piece_of_work() -> None:
+    batch = jobs() + "\n    async def {name}(self):\n        await asyncio.gather(*self._tasks)\n"
+    assert lines(batch.format(name="complete")) == []
+    assert lines(batch.format(name="close")) == [9]
+    assert lines(batch.replace("*self._tasks", "*self.tasks").format(name="complete")) == [9]
+
+
+MESSAGES = """\
+import asyncio
+class Executor:
+    def __init__(self, channel):
+        self._tasks = []
+        self._channel = channel
+    async def monitor(self):
+        while True:
+            try:
+                message = await self._channel.receive()
+            except EOFError:
+                break
+            if message:
+                self._tasks.append(asyncio.create_task(self.answer(message)))
+    async def answer(self, message):
+        await message.send()
+    async def close(self):
+        await cancel_and_wait(*self._tasks)
+"""
+
+
+def test_a_task_for_each_message_is_one_of_many() -> None:
+    assert lines(MESSAGES) == [13]
+    came_in = MESSAGES.replace("while True:", "async for message in self._channel:").replace(
+        "message = await self._channel.receive()", "pass"
+    )
+    assert lines(came_in) == [13]
+
+
+def test_a_task_that_has_nothing_of_what_comes_in_is_left_alone() -> None:
+    source = MESSAGES.replace("while True:", "async for _ in self._channel:").replace(
+        "message = await self._channel.receive()", "pass"
+    )
+    assert lines(source) == []
+    assert lines(MESSAGES.replace("while True:", "for _ in range(2):")) == []
+
+
+def test_a_private_name_that_two_classes_go_through_is_of_each_its_own() -> None:
+    other = "async def close(self):\n    await cancel_and_wait(*self._tasks)\n"
+    assert lines(MESSAGES, other) == [13]
+    public = MESSAGES.replace("_tasks", "tasks")
+    assert lines(public) == [13]
+    assert lines(public, other.replace("_tasks", "tasks")) == []
+
+
+def test_a_task_that_runs_a_function_around_what_is_given_is_one_of_many() -> None:
+    source = """\
+import asyncio
+class App:
+    def __init__(self):
+        self.tasks = set()
+    def add(self, work):
+        async def wrapper():
+            await work()
+        self.tasks.add(asyncio.create_task(wrapper()))
+"""
+    assert lines(source) == [8]
+    assert lines(source.replace("await work()", "await self.work()")) == []

@@ -62,3 +62,26 @@ def test_a_group_known_by_a_test_of_its_kind_is_found() -> None:
 )
 def test_a_group_of_one_or_kept_whole_is_left_alone(body: str, kind: str) -> None:
     assert findings(handled(body, kind)) == []
+
+
+def grouped(*body: str) -> str:
+    inside = "\n            ".join(body)
+    return f"""\
+async def run(child, others):
+    try:
+        async with anyio.create_task_group() as group_of_tasks:
+            {inside}
+    except BaseExceptionGroup as group:
+        raise group.exceptions[0]
+"""
+
+
+def test_a_task_group_of_one_task_has_one_error() -> None:
+    assert findings(grouped("group_of_tasks.start_soon(child)")) == []
+    for more in (
+        "group_of_tasks.start_soon(others)",
+        "await others()",
+        "for each in others: group_of_tasks.start_soon(each)",
+    ):
+        assert len(lines(grouped("group_of_tasks.start_soon(child)", more))) == 1
+    assert len(lines(grouped("other.start_soon(child)"))) == 1

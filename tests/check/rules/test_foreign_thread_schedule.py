@@ -207,3 +207,38 @@ class Bridge:
         self.loop.create_task(self.handle(message))
 """
     assert findings(source) == []
+
+
+PAHO = """\
+import asyncio
+import paho.mqtt.client as mqtt
+class Client:
+    def __init__(self):
+        self._loop = asyncio.get_event_loop()
+        self._client = mqtt.Client()
+        self._client.on_socket_open = self._on_socket_open
+        self._client.on_message = self._on_message
+    async def connect(self):
+        await self._loop.run_in_executor(None, self._client.connect, "host")
+    def _on_socket_open(self, client, userdata, sock):
+        self._loop.add_reader(sock.fileno(), client.loop_read)
+        self._task = self._loop.create_task(self._misc())
+    def _on_message(self, client, userdata, message):
+        self._loop.call_soon(print)
+"""
+
+
+def test_what_paho_calls_while_it_connects_runs_where_it_connects() -> None:
+    assert lines(PAHO) == [13]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('run_in_executor(None, self._client.connect, "host")', "sock_connect(self._client)"),
+        ("create_task(self._misc())", "call_soon_threadsafe(self._misc)"),
+        ("on_message = self._on_message", "on_socket_open = self._on_message"),
+    ],
+)
+def test_a_client_that_is_driven_by_the_loop_is_left_alone(old: str, new: str) -> None:
+    assert lines(PAHO.replace(old, new)) == []

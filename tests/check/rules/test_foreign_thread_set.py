@@ -131,3 +131,21 @@ class Work:
 """
     assert lines(source) == [7]
     assert findings(source.replace("asyncio.Queue", "Queue")) == []
+
+
+AZURE = """\
+import asyncio
+from azure.cognitiveservices.speech import SpeechSynthesizer
+class Speech:
+    def __init__(self):
+        self._queue = asyncio.Queue()
+        self._synthesizer = SpeechSynthesizer()
+        self._synthesizer.synthesizing.connect(self._on_audio)
+    def _on_audio(self, event):
+        self._queue.put_nowait(event.audio)
+"""
+
+
+def test_a_callback_of_the_azure_speech_sdk_runs_on_its_thread() -> None:
+    assert lines(AZURE) == [9]
+    assert lines(AZURE.replace("azure.cognitiveservices.speech", "blinker")) == []

@@ -86,3 +86,37 @@ async def go(self, items):
 def test_a_comment_that_speaks_of_errors_says_that_it_is_meant() -> None:
     meant = "    # If one of them fails, we do not care.\n    await asyncio"
     assert findings(SAVE.replace("    await asyncio", meant)) == []
+
+
+FETCH = """\
+import asyncio
+async def fetch_all(pages, sem):
+    async def fetch(page):
+        if page.known:
+            return
+        async with sem:
+            {fetch}
+    await asyncio.gather(*[fetch(each) for each in pages], return_exceptions=True)
+
+async def fetch_page(page):
+    try:
+        page.text = await page.get()
+    except {kind}:
+        page.text = None
+"""
+
+
+def test_an_error_that_what_is_awaited_handles_is_not_lost() -> None:
+    for fetch in (
+        "await fetch_page(page)",
+        "return await fetch_page(page)",
+        "got = await fetch_page(page)",
+    ):
+        assert findings(FETCH.format(fetch=fetch, kind="Exception")) == []
+        assert lines(FETCH.format(fetch=fetch, kind="KeyError")) == [8]
+    assert lines(FETCH.format(fetch="await page.get()", kind="Exception")) == [8]
+    assert lines(FETCH.format(fetch="raise await fetch_page(page)", kind="Exception")) == [8]
+    entered = FETCH.replace("async with sem:", "async with sem.enter(page):")
+    assert lines(entered.format(fetch="await fetch_page(page)", kind="Exception")) == [8]
+    asked = FETCH.replace("if page.known:", "if await page.known():")
+    assert lines(asked.format(fetch="await fetch_page(page)", kind="Exception")) == [8]

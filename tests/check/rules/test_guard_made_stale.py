@@ -105,3 +105,52 @@ def test_pedantic_where_only_the_leaving_of_a_context_clears_it() -> None:
     source = channel(GUARD, "await nap()", "self._ws.send(data)", close=leaving)
     assert not lines(source)
     assert pedantic(source) == [7]
+
+
+def test_to_enter_a_timeout_does_not_suspend() -> None:
+    for scope in ("asyncio.timeout(1)", "async_timeout.timeout(1)", "asyncio_timeout(1)"):
+        use = f"async with {scope}: await self._ws.send(data)"
+        assert not findings(channel(GUARD, use))
+        assert lines(channel(GUARD, use, "await self._ws.send(data)")) == [7]
+    assert lines(channel(GUARD, "async with self.turn(): await self._ws.send(data)")) == [6]
+    entered = "async with asyncio.timeout(1), self.turn(): await self._ws.send(data)"
+    assert lines(channel(GUARD, entered)) == [6]
+    awaited = "async with asyncio.timeout(await self.limit()): await self._ws.send(data)"
+    assert lines(channel(GUARD, awaited)) == [6]
+
+
+def test_silent_where_the_error_is_suppressed_on_the_spot() -> None:
+    use = "with contextlib.suppress({kind}): await self._ws.send(data)"
+    assert not findings(channel(GUARD, "await self.ready()", use.format(kind="Exception")))
+    assert lines(channel(GUARD, "await self.ready()", use.format(kind="KeyError"))) == [7]
+
+
+READER = """\
+import asyncio
+
+class Reader:
+    def start(self):
+        self._task = asyncio.create_task(self._read())
+
+    async def _read(self):
+        if self._ws is None:
+            return
+        while True:
+            await self._ws.receive()
+
+    async def _stop_reading(self):
+        self._task.cancel()
+        await asyncio.wait([self._task])
+
+    async def close(self):
+        {close}
+"""
+
+
+def test_silent_where_it_runs_in_a_task_that_was_ended_before() -> None:
+    ended = ("self._task.cancel()", "await self._stop_reading()", "await self._task")
+    for end in ended:
+        assert not findings(READER.format(close=f"{end}; self._ws = None"))
+        assert lines(READER.format(close=f"self._ws = None; {end}")) == [11]
+    called = "    async def read(self):\n        await self._read()\n"
+    assert lines(READER.format(close="self._task.cancel(); self._ws = None") + called) == [11]

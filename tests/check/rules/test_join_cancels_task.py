@@ -157,3 +157,18 @@ class Rates:
         return await self._task
 """
     assert findings(source) == []
+
+
+def test_what_a_wait_has_given_back_as_done_can_be_awaited() -> None:
+    source = """\
+import asyncio
+
+class Gateway:
+    async def run(self, other):
+        if self._stopping is None:
+            self._stopping = asyncio.create_task(self._close.wait())
+        await {waited}
+        await self._stopping
+"""
+    assert findings(source.format(waited="asyncio.wait({self._stopping, other})")) == []
+    assert lines(source.format(waited="asyncio.wait({other})")) == [8]

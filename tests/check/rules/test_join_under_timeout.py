@@ -24,9 +24,10 @@ def pedantic(source: str) -> list[int]:
     return [each.place.line for each in findings(source) if each.pedantic]
 
 
-def test_the_wrong_example_is_found_when_asked_for_and_the_right_one_is_not() -> None:
+def test_the_wrong_example_is_found_and_the_right_one_is_not() -> None:
     assert RULE.code == kind("HF521").code
-    assert pedantic(kind("HF521").wrong) == [11]
+    assert lines(kind("HF521").wrong) == [11]
+    assert [each.place.line for each in findings(kind("HF521").wrong)[0].related] == [7, 10]
     assert findings(kind("HF521").right) == []
 
 
@@ -110,3 +111,29 @@ def test_a_bound_without_more_is_a_matter_of_taste() -> None:
 )
 def test_shielded_unbounded_or_no_task_is_silent(join: str) -> None:
     assert findings(closing(join, "self._task.cancel()")) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("        self._stop.set()\n", ""),
+        ("async def close", "async def ask"),
+        (
+            "        await asyncio.wait_for(self._task, timeout=5)",
+            "        try:\n            await asyncio.wait_for(self._task, timeout=5)\n"
+            "        except TimeoutError:\n            self._late = True",
+        ),
+    ],
+)
+def test_a_wait_that_promises_nothing_is_a_matter_of_taste(old: str, new: str) -> None:
+    source = kind("HF521").wrong.replace(old, new)
+    assert source != kind("HF521").wrong
+    assert lines(source) == []
+    assert len(pedantic(source)) == 1
+
+
+def test_a_timeout_that_the_project_hands_on_is_one() -> None:
+    source = closing("async with asyncio_timeout(5):\n                await self._task")
+    assert findings(source) == []
+    imported = "from .compatibility import asyncio_timeout\n" + source
+    assert pedantic(imported) == [11]

@@ -132,3 +132,155 @@ class Rooms:
 """
     assert findings(source) == []
     assert lines(source.replace("_drop", "drop")) == [12]
+
+
+def test_a_private_method_that_nobody_here_calls_is_no_evidence() -> None:
+    hidden = ROOMS.replace("def leave", "def _leave")
+    assert lines(hidden) == []
+    called = hidden + "    def on_gone(self, name):\n        self._leave(name)\n"
+    assert lines(called) == [8]
+    assert lines(hidden + "    handlers = {1: _leave}\n") == [8]
+
+
+WEAK = """\
+from weakref import WeakSet
+class Connection:
+    def __init__(self):
+        self.channels = WeakSet()
+    def channel(self):
+        channel = Channel()
+        self.channels.add(channel)
+        return channel
+    async def restore(self):
+        for channel in self.channels:
+            await channel.restore()
+"""
+
+
+def test_a_weak_set_that_a_method_adds_to_is_found() -> None:
+    assert lines(WEAK) == [10]
+    assert "adds to" in findings(WEAK)[0].message
+    assert lines(WEAK.replace("in self.channels", "in tuple(self.channels)")) == []
+
+
+def test_what_a_plain_set_gets_may_all_come_before_the_loop() -> None:
+    assert lines(WEAK.replace("WeakSet()", "set()")) == []
+
+
+def test_a_list_that_others_remove_from_skips() -> None:
+    source = (
+        ROOMS.replace("{}", "[]")
+        .replace(".values()", "")
+        .replace("pop(name, None)", "remove(name)")
+    )
+    assert lines(source) == [8]
+    assert "skips" in findings(source)[0].message
+    assert findings(source.replace("def leave", "async def start_members")) == []
+
+
+POOL = """\
+class Pool:
+    def __init__(self):
+        self._workers = []
+    @property
+    def workers(self):
+        return self._workers
+    def gone(self, worker):
+        self._workers.remove(worker)
+class Server:
+    def __init__(self):
+        self.pool = Pool()
+    async def drain(self):
+        for worker in self.pool.workers:
+            await worker.join()
+"""
+
+
+def test_a_container_that_another_object_hands_out_is_live() -> None:
+    assert lines(POOL) == [13]
+    assert lines(POOL.replace("in self.pool.workers", "in list(self.pool.workers)")) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return self._workers", "return list(self._workers)"),
+        ("self.pool = Pool()", "self.pool = make()"),
+        ("self.pool = Pool()", "self.pool = pool"),
+        ("self._workers.remove(worker)", "pass"),
+    ],
+)
+def test_a_container_of_an_object_that_is_not_known_is_left_alone(old: str, new: str) -> None:
+    assert findings(POOL.replace(old, new)) == []
+
+
+def test_a_listener_that_signs_off_from_a_list_is_pedantic() -> None:
+    hooks = (
+        ROOMS.replace("{}", "[]")
+        .replace(".values()", "")
+        .replace("pop(name, None)", "remove(name)")
+        .replace("def leave", "def remove_member")
+    )
+    assert [each.pedantic for each in findings(hooks)] == [True]
+    gone = hooks + "    def on_gone(self, name):\n        self.members.remove(name)\n"
+    assert lines(gone) == [8]
+    assert lines(ROOMS.replace("def leave", "def remove_member")) == [8]
+
+
+STREAMS = """\
+import asyncio
+async def watcher(group):
+    streams = {}
+    async for event in listen():
+        streams[event.key] = asyncio.Queue()
+        group.create_task(worker(streams, key=event.key))
+    await depletion(streams=streams)
+async def worker(streams, key):
+    try:
+        await serve(streams[key])
+    finally:
+        del streams[key]
+async def depletion(*, streams):
+    for stream in streams.values():
+        await stream.put(None)
+"""
+
+
+def test_a_dict_that_is_handed_to_both_is_live() -> None:
+    (finding,) = findings(STREAMS)
+    assert (finding.place.line, finding.pedantic) == (14, False)
+    assert [each.place.line for each in finding.related] == [15, 12]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("in streams.values()", "in list(streams.values())"),
+        ("del streams[key]", "streams[key].close()"),
+        ("worker(streams, key", "worker(others, key"),
+        ("    streams = {}", "    streams = make()"),
+        ("await stream.put(None)", "stream.put_nowait(None)"),
+        ("*, streams):", "*, streams):\n    streams = dict(streams)"),
+    ],
+)
+def test_a_dict_that_only_one_of_them_changes_is_left_alone(old: str, new: str) -> None:
+    assert STREAMS.replace(old, new) != STREAMS
+    assert findings(STREAMS.replace(old, new)) == []
+
+
+def test_a_dict_that_is_handed_to_methods_is_live_too() -> None:
+    source = """\
+class Watcher:
+    async def run(self, group):
+        streams = {}
+        group.create_task(self.work(streams, 1))
+        await self.end(streams)
+    async def work(self, streams, key):
+        streams.pop(key)
+    async def end(self, streams):
+        for stream in streams:
+            await stream.put(None)
+"""
+    assert lines(source) == [9]
+    assert lines(source.replace("self.work(streams, 1)", "self.work({}, 1)")) == []
+    assert lines(source.replace("streams.pop(key)", "self.streams.pop(key)")) == []

@@ -22,9 +22,9 @@ def pedantic_lines(source: str) -> list[int]:
     return [each.place.line for each in findings(source) if each.pedantic]
 
 
-def test_the_wrong_example_is_found_when_asked_for_and_the_right_one_is_not() -> None:
+def test_the_wrong_example_is_found_and_the_right_one_is_not() -> None:
     assert RULE.code == kind("HF421").code
-    assert pedantic_lines(kind("HF421").wrong) == [5]
+    assert lines(kind("HF421").wrong) == [5]
     assert findings(kind("HF421").right) == []
 
 
@@ -64,3 +64,23 @@ def test_a_lock_that_nobody_waits_for_is_left_alone() -> None:
 def test_a_local_lock_is_of_one_loop() -> None:
     source = SHARED.replace("async with lock", "lock = asyncio.Lock()\n    async with lock")
     assert findings(source) == []
+
+
+def test_a_lock_of_the_class_that_the_class_itself_names_is_meant_to_be_shared() -> None:
+    source = kind("HF421").wrong.replace("self.lock:", "Api.lock:")
+    assert lines(source) == []
+    assert pedantic_lines(source) == [5]
+
+
+def test_a_model_of_pydantic_copies_the_default_for_each_object() -> None:
+    source = """\
+import asyncio
+from pydantic import BaseModel
+from typing import Generic
+class Context(BaseModel, Generic[T]):
+    _events: asyncio.Queue = asyncio.Queue()
+    async def next(self):
+        return await self._events.get()
+"""
+    assert findings(source) == []
+    assert lines(source.replace("BaseModel, ", "")) == [5]

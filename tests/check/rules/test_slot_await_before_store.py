@@ -95,3 +95,40 @@ class Handler:
             await self.drop(key)
         self.tasks[key] = asyncio.create_task(work(key))
 """)
+
+
+def test_a_loop_that_takes_one_job_after_the_other_never_meets_itself() -> None:
+    source = """\
+import asyncio
+
+class Runner:
+    async def {name}(self, event):
+        {loop}:
+            event = await self.events.get()
+            if event.key in self.tasks:
+                continue
+            await self.tell(event)
+            self.tasks[event.key] = asyncio.create_task(self.work(event))
+
+    async def work(self, event):
+        await asyncio.sleep(1)
+"""
+    assert not findings(source.format(name="process", loop="while True"))
+    assert not findings(source.format(name="process", loop="while not self.closed"))
+    tried = "try: event = await self.events.get()\n            except KeyError: return"
+    guarded = source.replace("event = await self.events.get()", tried)
+    assert not findings(guarded.format(name="process", loop="while True"))
+    assert lines(source.format(name="process", loop="if True").replace("continue", "return")) == [
+        10
+    ]
+
+
+def test_silent_under_a_lock_of_the_key() -> None:
+    def inside(entered: str) -> str:
+        source = BOT.format(body=f"async with {entered}:\n            await self.drop(user)")
+        return source.replace("        self.tasks[user] = ", "            self.tasks[user] = ")
+
+    for lock in ("self.locks.setdefault(user, asyncio.Lock())", "self.locks[user]",
+                 "self._lock_for(user)", "self.locks.get(user)"):  # fmt: skip
+        assert not findings(inside(lock))
+    assert lines(inside("self.rows.setdefault(user, Row())")) == [7]

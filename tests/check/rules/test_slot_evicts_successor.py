@@ -146,3 +146,43 @@ def test_a_store_that_looks_at_nothing_is_pedantic() -> None:
     source = CALLBACK.format(before="pass", key="key")
     assert not lines(source)
     assert pedantic(source) == [7]
+
+
+TIMERS = """\
+import asyncio
+
+class Timers:
+    def reset(self, key):
+        self.stop(key)
+
+        async def timer():
+            {timer}
+
+        self.tasks[key] = asyncio.create_task(timer())
+
+    def stop(self, key):
+        old = self.tasks.pop(key, None)
+        if old is not None:
+            old.cancel()
+
+    async def work(self, key):
+        {work}
+"""
+
+
+def timers(timer: str, work: str = "pass") -> str:
+    return TIMERS.format(timer=timer, work=work)
+
+
+def test_what_a_cancelled_task_does_not_come_to_evicts_nobody() -> None:
+    assert not lines(timers("await asyncio.sleep(1); self.stop(key)"))
+    assert not lines(timers("await asyncio.sleep(1); self.tasks.pop(key, None)"))
+    assert not lines(timers("await self.work(key)", "await asyncio.sleep(1); self.stop(key)"))
+
+
+def test_what_a_cancelled_task_does_come_to_is_found() -> None:
+    sleep = "try: await asyncio.sleep(1)\n            "
+    assert lines(timers(sleep + "finally: self.stop(key)")) == [14]
+    assert lines(timers(sleep + "except asyncio.CancelledError: pass\n            self.stop(key)"))
+    work = "try: await asyncio.sleep(1)\n        finally: self.stop(key)"
+    assert lines(timers("await self.work(key)", work)) == [13]

@@ -7,6 +7,7 @@ import pytest
 from holdfast.catalogue import kind
 from holdfast.check.finding import Finding
 from holdfast.check.model.module import Module
+from holdfast.check.model.project import Project
 from holdfast.check.rules.task_dropped import RULE
 from holdfast.check.source import parse
 
@@ -220,3 +221,204 @@ class Automator:
 def test_seed_004_as_reported_is_found() -> None:
     line = "asyncio.create_task(self._run(prefetch_tasks))"
     assert lines(REPORTED.format(line=line)) == [5]
+
+
+def in_project(source: str, helper: str) -> list[int]:
+    project = Project()
+    project.add(Module(parse("helping.py", helper.encode()), "helping", project))
+    module = Module(parse("x.py", source.encode()), "x", project)
+    return [each.place.line for each in RULE.check(module)]
+
+
+HELPER = """\
+import asyncio
+def start(coroutine):
+    task = asyncio.create_task(coroutine)
+    task.add_done_callback(print)
+    return task
+"""
+STARTED = "from helping import start\nasync def go():\n    {use}\n"
+
+
+def test_a_task_that_another_file_hands_back_is_dropped_here() -> None:
+    assert in_project(STARTED.format(use="start(work())"), HELPER) == [3]
+    dotted = "import helping\nasync def go():\n    helping.start(work())\n"
+    assert in_project(dotted, HELPER) == [3]
+
+
+@pytest.mark.parametrize(
+    "use", ["await start(work())", "self.task = start(work())", "begin(work())"]
+)
+def test_a_task_of_another_file_that_is_kept_is_left_alone(use: str) -> None:
+    assert in_project(STARTED.format(use=use), HELPER) == []
+
+
+def test_a_task_that_another_file_keeps_is_left_alone() -> None:
+    keeping = HELPER.replace("    return", "    TASKS.add(task)\n    return")
+    assert in_project(STARTED.format(use="start(work())"), keeping) == []
+
+
+def test_a_loop_that_a_function_of_the_project_gives_is_a_loop() -> None:
+    assert lines("def go(self):\n    helpers.get_running_loop().create_task(self.work())\n") == [2]
+    assert lines("def go(self):\n    helpers.get_group().create_task(self.work())\n") == []
+
+
+@pytest.mark.parametrize(
+    ("use", "found"),
+    [
+        ("self.tasks.add(asyncio.current_task())", []),
+        ("self.me = asyncio.current_task()", []),
+        ("me = asyncio.current_task()\n        register(me)", []),
+        (
+            "me = asyncio.current_task()\n        if self.reader is not me: self.reader.cancel()",
+            [4],
+        ),
+        ("asyncio.current_task().set_name('work')", [4]),
+        ("loop.call_exception_handler({'task': asyncio.current_task()})", [4]),
+    ],
+)
+def test_only_a_task_that_stores_itself_is_held(use: str, found: list[int]) -> None:
+    source = (
+        "import asyncio\nclass A:\n    def go(self):\n        asyncio.create_task(self.work())\n"
+        f"    async def work(self):\n        {use}\n"
+    )
+    assert lines(source) == found
+
+
+RACE = """\
+import asyncio
+class Stream:
+    async def iterate(self):
+        while True:
+            done, {rest} = await asyncio.wait(
+                [asyncio.ensure_future(self.queue.get()), asyncio.ensure_future(self.done.wait())],
+                return_when=asyncio.FIRST_COMPLETED,
+            )
+            {after}
+"""
+
+
+def test_a_task_that_is_not_the_first_is_lost_with_the_pending_ones() -> None:
+    (finding,) = findings(RACE.format(rest="_", after="yield done"))
+    assert finding.place.line == 6
+    assert [each.place.line for each in finding.related] == [5]
+    unnamed = RACE.replace("done, {rest} = ", "").format(after="pass")
+    assert lines(unnamed) == [6]
+    only = RACE.replace("done, {rest} = await", "done = (await").replace(
+        "            )", "            ))[0]"
+    )
+    assert lines(only.format(after="pass")) == [6]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("{after}", "for task in _: task.cancel()"),
+        ("asyncio.FIRST_COMPLETED", "asyncio.ALL_COMPLETED"),
+        ("iterate", "main"),
+        ("asyncio.ensure_future(self.queue.get())", "self.getting"),
+        ("asyncio.wait(", "self.wait("),
+    ],
+)
+def test_a_race_whose_others_are_seen_to_is_left_alone(change: tuple[str, str]) -> None:
+    source = RACE.replace(*change).replace(
+        "asyncio.ensure_future(self.done.wait())", "self.stopping"
+    )
+    assert lines(source.format(rest="_", after="yield done")) == []
+
+
+NAMED = """\
+import asyncio
+async def race(queue, stop):
+    getting = asyncio.create_task(queue.get())
+    stopping = asyncio.create_task(stop.wait())
+    both = {getting, stopping}
+    await asyncio.wait(both, return_when="FIRST_COMPLETED")
+    if getting.done():
+        return getting.result()
+    END
+"""
+
+
+def test_a_name_that_only_asks_does_not_hold_a_racer() -> None:
+    source = NAMED.replace("    both = {getting, stopping}\n", "").replace(
+        "both", "{getting, stopping}"
+    )
+    assert lines(source.replace("END", "return None")) == [3]
+    for end in ("getting.cancel()", "await getting", "keep(getting)"):
+        after = source.replace("END", f"{end}; {end.replace('getting', 'stopping')}")
+        assert lines(after) == [], end
+
+
+def test_a_racer_that_is_made_once_for_many_rounds_is_left_alone() -> None:
+    source = """\
+import asyncio
+async def serve(queue, stop):
+    getting = asyncio.create_task(queue.get())
+    stopping = asyncio.create_task(stop.wait())
+    while not stopping.done():
+        await asyncio.wait({getting, stopping}, return_when=asyncio.FIRST_COMPLETED)
+"""
+    assert lines(source) == []
+
+
+def test_a_program_that_ends_with_the_first_leaves_the_rest_to_its_loop() -> None:
+    source = RACE.replace("iterate", "serve").format(rest="_", after="break")
+    assert lines(source) == [6]
+    plain = source.replace("class Stream:\n    async def serve(self)", "async def serve(self)")
+    assert lines(plain.replace("\n    ", "\n") + "asyncio_run(serve(None))\n") == []
+
+
+def test_coroutines_given_to_wait_become_tasks_too() -> None:
+    source = RACE.replace("asyncio.ensure_future(self.queue.get())", "self.queue.get()")
+    source = source.replace("asyncio.ensure_future(self.done.wait())", "self.read()")
+    own = source + "    async def read(self): await self.socket.read()\n"
+    assert lines(own.format(rest="_", after="pass")) == [6]
+
+
+def test_a_task_that_only_sleeps_is_held_by_the_clock() -> None:
+    source = """\
+import asyncio
+async def beat(stop):
+    nap = asyncio.create_task({coro})
+    done, _ = await asyncio.wait([nap, stop], return_when=asyncio.FIRST_COMPLETED)
+    return stop in done
+"""
+    assert lines(source.format(coro="asyncio.sleep(1)")) == []
+    assert lines(source.format(coro="stop.wait()")) == [3]
+
+
+WEAKLY = """\
+import asyncio, weakref
+class App:
+    def __init__(self):
+        self.tasks = weakref.WeakSet()
+    def add(self, work):
+        task = asyncio.create_task(work())
+        self.tasks.add(task)
+"""
+
+
+def test_a_task_that_only_a_weak_set_holds_is_held_by_nothing() -> None:
+    (finding,) = findings(WEAKLY)
+    assert (finding.place.line, finding.pedantic) == (6, False)
+    assert [each.place.line for each in finding.related] == [7]
+    named = WEAKLY.replace("WeakSet", "WeakValueDictionary").replace(".add(task)", "[work] = task")
+    assert lines(named) == [6]
+    of_all = "import asyncio, weakref\nTASKS = weakref.WeakSet()\n"
+    assert lines(of_all + "def go(work):\n    TASKS.add(asyncio.create_task(work()))\n") == [4]
+    hidden = "def go(work, TASKS):\n    TASKS.add(asyncio.create_task(work()))\n"
+    assert lines(of_all + hidden) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("weakref.WeakSet()", "set()"),
+        ("weakref.WeakSet()", "make()"),
+        ("self.tasks.add(task)", "self.tasks.add(task); self.last = task"),
+        ("self.tasks.add(task)", "self.tasks.add(task); return task"),
+    ],
+)
+def test_a_task_that_somebody_holds_as_well_is_left_alone(old: str, new: str) -> None:
+    assert lines(WEAKLY.replace(old, new)) == []

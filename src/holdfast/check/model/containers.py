@@ -17,7 +17,10 @@ from holdfast.check.model.memo import remembered
 from holdfast.check.model.module import Class, Module
 from holdfast.check.model.tasks import resolve_function
 
-__all__ = ["Change", "changes", "changes_of", "done_callbacks", "functions_with", "is_hashed"]
+__all__ = [
+    "Change", "changes", "changes_of", "done_callbacks", "functions_with", "holds_weakly", "is_hashed",
+    "is_hashed_value", "is_list", "is_weak_set", "shared_by",
+]  # fmt: skip
 
 How = Literal["put", "take", "empty"]
 
@@ -27,6 +30,8 @@ _HASHED = {
     "set", "dict", "collections.defaultdict", "collections.OrderedDict", "weakref.WeakSet",
     "weakref.WeakValueDictionary", "weakref.WeakKeyDictionary", "collections.Counter",
 }  # fmt: skip
+
+_WEAK = {"weakref.WeakSet", "weakref.WeakValueDictionary"}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -112,6 +117,75 @@ def is_hashed(function: Function, name: str) -> bool:
     return name in _hashed_globals(function.module)
 
 
+def is_list(function: Function, name: str) -> bool:
+    """Whether a container is a list wherever it is given a value: one that skips, if it shrinks."""
+    found = list(_values_of(function, name))
+    return bool(found) and all(isinstance(each, (ast.List, ast.ListComp)) for each in found)
+
+
+def is_weak_set(function: Function, name: str) -> bool:
+    """Whether a container lets go of its elements by itself."""
+    return _made_by(function, name) == {"weakref.WeakSet"}
+
+
+def holds_weakly(function: Function, name: str) -> bool:
+    """Whether what is put into a container is not kept alive by it."""
+    return bool(_made_by(function, name)) and _made_by(function, name) <= _WEAK
+
+
+def _made_by(function: Function, name: str) -> set[str]:
+    """The full names of what makes a container; empty for a value that is no call."""
+    names = function.module.names
+    return {
+        names.resolve(each.func) if isinstance(each, ast.Call) else ""
+        for each in _values_of(function, name)
+    }
+
+
+def _values_of(function: Function, name: str) -> Iterator[ast.expr]:
+    if not name.startswith("self."):
+        is_own = name in function.local_names or name in function.parameters
+        yield from () if is_own else function.module.body.assigned.get(name, ())
+        return
+    for each in functions_with(function, name):
+        for target, value in _assignments(each):
+            if value is not None and each.name_of(target) == name:
+                yield value
+
+
+def shared_by(function: Function, name: str) -> tuple[Function, str] | None:
+    """The container behind `self.a.b`, where `a` is an object of the project that hands out its `b`:
+    a function that knows it, and its name there."""
+    match name.split("."):
+        case ["self", holder, attribute]:
+            klass = _class_of(function, f"self.{holder}")
+            home = next(iter(klass.functions), None) if klass is not None else None
+            if klass is not None and home is not None:
+                return home, _handed_out(klass, attribute) or f"self.{attribute}"
+    return None
+
+
+def _class_of(function: Function, name: str) -> Class | None:
+    """The class of an attribute, if the project has it and every value is an object of it."""
+    found = [
+        function.module.find_class(function.module.names.resolve(value.func))
+        if isinstance(value, ast.Call)
+        else None
+        for value in _values_of(function, name)
+        if not (isinstance(value, ast.Constant) and value.value is None)
+    ]
+    return found[0] if len(set(found)) == 1 else None
+
+
+def _handed_out(klass: Class, name: str) -> str:
+    """The attribute that a property returns as it is."""
+    method = klass.all_methods.get(name)
+    match getattr(method.node, "body", []) if method is not None else []:
+        case [*_, ast.Return(ast.Attribute() as value)] if method is not None:
+            return method.name_of(value)
+    return ""
+
+
 @remembered
 def _hashed_attributes(klass: Class) -> frozenset[str]:
     """The attributes of a class and its bases that hold a set or a dict."""
@@ -122,11 +196,11 @@ def _made_hashed(klass: Class) -> Iterator[str]:
     for stmt in klass.node.body:
         match stmt:
             case ast.AnnAssign(ast.Name(name), _, value) | ast.Assign([ast.Name(name)], value):
-                if _value_is_hashed(klass.module, value):
+                if is_hashed_value(klass.module, value):
                     yield f"self.{name}"
     for function in klass.functions:
         for target, value in _assignments(function):
-            if _value_is_hashed(klass.module, value):
+            if is_hashed_value(klass.module, value):
                 yield function.name_of(target)
 
 
@@ -135,7 +209,7 @@ def _hashed_globals(module: Module) -> frozenset[str]:
     return frozenset(
         name
         for name, values in module.body.assigned.items()
-        if any(_value_is_hashed(module, value) for value in values)
+        if any(is_hashed_value(module, value) for value in values)
     )
 
 
@@ -148,7 +222,8 @@ def _assignments(function: Function) -> Iterator[tuple[ast.expr, ast.expr | None
                 yield target, value
 
 
-def _value_is_hashed(module: Module, value: ast.expr | None) -> bool:
+def is_hashed_value(module: Module, value: ast.expr | None) -> bool:
+    """Whether an expression makes a set or a dict."""
     match value:
         case ast.Dict() | ast.Set() | ast.DictComp() | ast.SetComp():
             return True

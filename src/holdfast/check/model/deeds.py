@@ -141,6 +141,8 @@ def _done_by(function: Function, node: ast.AST) -> Iterator[tuple[Kind, str]]:
                 yield from _assigned(function, target, value)
         case ast.AnnAssign(target, _, value) if value is not None:
             yield from _assigned(function, target, value)
+        case ast.withitem(entered, target) if target is not None:
+            yield from _assigned(function, target, entered)
         case ast.Delete(targets):
             for target in targets:
                 yield from _deleted(function, target)

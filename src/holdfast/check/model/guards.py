@@ -23,7 +23,9 @@ __all__ = [
     "tests_around",
 ]
 
-_LOCK_NAME = re.compile(r"(?i).*(lock|mutex|sem(aphore)?|cond(ition)?)s?$")
+# `self._lock`, `self._lock_of(key)`, `self._locks.setdefault(key, Lock())`.
+_LOCK_NAME = re.compile(r"(?i).*(lock|mutex|sem(aphore)?|cond(ition)?)s?(_(for|of|by)\w*)?$")
+_ENTRIES = {"get", "setdefault"}
 _COMPOUND = (ast.If, ast.While, ast.For, ast.AsyncFor, ast.With, ast.AsyncWith, ast.Try)
 _LOOPS = (ast.While, ast.For, ast.AsyncFor)
 _LOCK_MADE = {"Lock", "Semaphore", "BoundedSemaphore", "Condition", "RLock"}
@@ -98,6 +100,8 @@ def locks_held(function: Function, node: ast.AST, klass: Class | None = None) ->
 def _lock_name(function: Function, node: ast.expr) -> str:
     while isinstance(node, (ast.Call, ast.Subscript)):
         node = node.func if isinstance(node, ast.Call) else node.value
+        if isinstance(node, ast.Attribute) and node.attr in _ENTRIES:
+            node = node.value
     return function.name_of(node)
 
 

@@ -119,7 +119,8 @@ def _is_guarded(klass: Class, use: Use, from_start: bool) -> bool:
     def looked(node: Node) -> bool:
         return node in seen
 
-    before = [node for node in flow.nodes if node.suspends]
+    # What waits and then stores, or looks, has it right behind.
+    before = [node for node in flow.nodes if node.suspends and node not in seen]
     if from_start:
         before.append(flow.entry)
     return step in seen or not any(flow.reaches(node, step, looked) for node in before)

@@ -12,6 +12,7 @@ from holdfast.check.model.function import Function
 from holdfast.check.model.memo import remembered
 from holdfast.check.model.module import Class, Module
 from holdfast.check.model.tasks import Creation, creations, resolve_function
+from holdfast.check.model.thread_callbacks import given as given_to_declared
 
 __all__ = [
     "Foreign",
@@ -60,17 +61,21 @@ _THREADS: dict[str, int | str] = {
     "pynput.keyboard.Listener": "on_press",
     "pynput.mouse.Listener": "on_click",
 }
-_THREAD_METHODS = {
+_THREAD_METHODS: dict[str, int | str] = {
     "run_in_executor": 1,
     "async_add_executor_job": 0,
     "add_executor_job": 0,
+    "apply_async": "callback",
 }
+# What paho calls from within `connect`, on the thread that connects.
+_WHILE_CONNECTING = {"on_socket_open", "on_socket_register_write", "on_pre_connect"}
 
 
 # A file without any of these has nothing that runs on a thread: it need not be gone through.
 _THREAD_WORDS = re.compile(
     r"thread|Thread|Timer|executor|\.submit\(|sounddevice|zeroconf|pynput|sync_to_async"
-    r"|paho|watchdog|reactivex|\brx\b|pubsub|apscheduler"
+    r"|paho|watchdog|reactivex|\brx\b|pubsub|apscheduler|cognitiveservices|websocket|pyaudio"
+    r"|gpiozero|RPi|speech_recognition|assemblyai|apply_async"
 )
 
 
@@ -162,6 +167,17 @@ _LIBRARIES = (
             "rx.scheduler.AsyncIOScheduler",
         ),
     ),
+    Library(("azure.cognitiveservices.speech",), calls=frozenset({"connect"})),
+    Library(("websocket",), calls=frozenset({"WebSocketApp"})),
+    Library(("pyaudio",), calls=frozenset({"open"})),
+    Library(("pynput",), calls=frozenset({"Listener", "GlobalHotKeys"})),
+    Library(("speech_recognition",), calls=frozenset({"listen_in_background"})),
+    Library(("assemblyai",), calls=frozenset({"RealtimeTranscriber"})),
+    Library(("RPi",), calls=frozenset({"add_event_detect", "add_event_callback"})),
+    Library(
+        ("gpiozero",),
+        attributes=frozenset({"when_pressed", "when_released", "when_held", "when_activated"}),
+    ),
     Library(("google.cloud.pubsub_v1", "google.cloud.pubsub"), calls=frozenset({"subscribe"})),
     Library(
         ("apscheduler.schedulers.background",),
@@ -251,6 +267,10 @@ def _kept_runs(klass: Class) -> tuple[tuple[str, Function], ...]:
 def on_threads(module: Module) -> dict[Function, ast.AST]:
     """The functions that are started or called on a thread, each with what puts it there."""
     found: dict[Function, ast.AST] = {}
+    for function, node, given in given_to_declared(module):
+        for target in _targets(function, given):
+            if not target.is_async:
+                found.setdefault(target, node)
     if not _THREAD_WORDS.search(module.source.text):
         return found
     for function, call in module.calls():
@@ -265,6 +285,9 @@ def on_threads(module: Module) -> dict[Function, ast.AST]:
         for target, node in _given_to_library(module, library):
             if not target.is_async:
                 found.setdefault(target, node)
+    if module.names.imports("paho"):
+        for target, node in _called_while_connecting(module):
+            found.setdefault(target, node)
     return found
 
 
@@ -369,6 +392,21 @@ def _given_to_library(module: Module, library: Library) -> Iterator[tuple[Functi
                     if attr in library.calls:
                         for value in (*given, *(each.value for each in named)):
                             yield from ((each, node) for each in _targets(function, value))
+
+
+def _called_while_connecting(module: Module) -> Iterator[tuple[Function, ast.AST]]:
+    """What a client of paho calls on the thread that its `connect` is handed to."""
+    handed = [
+        call
+        for function, call in module.calls()
+        for given in _given_to_thread(function, call)
+        if isinstance(given, ast.Attribute) and given.attr in ("connect", "reconnect")
+    ]
+    for attribute in sorted(_WHILE_CONNECTING) if handed else ():
+        given = {each for each, _ in _given_to_library(module, Library((), frozenset({attribute})))}
+        # Who sets it twice may have one for the thread, and the other for the loop afterwards.
+        if len(given) == 1:
+            yield given.pop(), handed[0]
 
 
 def _given_to_thread(function: Function, call: ast.Call) -> Iterator[ast.expr]:

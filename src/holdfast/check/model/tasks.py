@@ -14,7 +14,7 @@ from typing import Literal
 from holdfast.check.model.function import Function
 from holdfast.check.model.module import Module
 
-__all__ = ["Creation", "Kept", "creation_in", "creations", "is_loop"]
+__all__ = ["Creation", "Kept", "creation_in", "creations", "is_loop", "kept_by"]
 
 KeptAs = Literal[
     "dropped", "local", "attribute", "element", "returned", "awaited", "passed", "outside"
@@ -41,6 +41,8 @@ _LOOP_MAKERS = {
     "asyncio.events.get_running_loop()",
     "asyncio.events.get_event_loop()",
 }
+# A function of these names gives a loop, whoever has written it.
+_LOOP_GIVERS = {"get_running_loop", "get_event_loop", "new_event_loop"}
 _ADDING = {"add", "append", "appendleft", "insert", "put_nowait", "setdefault", "push"}
 
 
@@ -99,12 +101,20 @@ def creation_in(function: Function, call: ast.Call, *, tracked: bool = False) ->
     return made
 
 
+def kept_by(function: Function, node: ast.expr) -> list[Kept]:
+    """What becomes of the value of an expression, as of a task that is made there."""
+    return list(_kept(function, node))
+
+
 def is_loop(function: Function, node: ast.expr) -> bool:
     """Whether an expression is an event loop, by its name or by where it comes from."""
     name = function.name_of(node)
     if name.rpartition(".")[2] in _LOOP_NAMES:
         return True
-    if isinstance(node, ast.Call) and f"{function.name_of(node.func)}()" in _LOOP_MAKERS:
+    if (
+        isinstance(node, ast.Call)
+        and function.name_of(node.func).rpartition(".")[2] in _LOOP_GIVERS
+    ):
         return True
     return bool(function.roots(node) & _LOOP_MAKERS)
 

@@ -28,7 +28,8 @@ def _command(finding: Finding) -> str:
     others = "".join(
         f"\n{each.place.path}:{each.place.line}: {each.message}" for each in finding.related
     )
-    return f"::{level} {','.join(where)}::{_data(told + others)}"
+    show = f"\nshow it: {finding.show}" if finding.show else ""
+    return f"::{level} {','.join(where)}::{_data(told + others + show)}"
 
 
 def _data(text: str) -> str:

@@ -84,7 +84,7 @@ def _result(finding: Finding, rule: int) -> dict[str, Any]:
         "ruleId": finding.code,
         "ruleIndex": rule,
         "level": level,
-        "message": {"text": finding.message},
+        "message": {"text": _message(finding)},
         "locations": [_location(finding.place)],
         "partialFingerprints": {"holdfast/v1": _fingerprint(finding)},
     }
@@ -96,6 +96,10 @@ def _result(finding: Finding, rule: int) -> dict[str, Any]:
     if finding.fix is not None and finding.fix.edits:
         result["fixes"] = [_fix(finding.fix)]
     return result
+
+
+def _message(finding: Finding) -> str:
+    return f"{finding.message}\n\nShow it: {finding.show}" if finding.show else finding.message
 
 
 def _fingerprint(finding: Finding) -> str:

@@ -3,7 +3,8 @@
 Evidence: a function cancels what an attribute holds and joins it with `asyncio.wait`, and nothing
 in the class asks these tasks for their result or exception or whether they are done, nor has it a
 done callback.
-Pedantic: whoever closes may well not care any more how the work went.
+Pedantic for a single task: whoever closes may well not care any more how that went. Of many that
+were started over time, some may have failed long before, and this is the last trace of them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from holdfast.check.finding import Finding
 from holdfast.check.model.deeds import Deed, deeds
 from holdfast.check.model.function import Function
 from holdfast.check.model.module import Class, Module
+from holdfast.check.model.owned import owned_tasks
 from holdfast.check.rules.rule import Rule, found, related
 
 __all__ = ["RULE"]
@@ -60,7 +62,24 @@ def _judge(module: Module, function: Function) -> Iterator[Finding]:
                 f"`cancel()` on a task of `{joined.root}` that has already failed hides its error, and "
                 f"`{function.qualname}` does not look at it after the join",
                 related(module, joined.node, "joined here, and not looked at"),
+                pedantic=not _is_many(function, joined.root),
             )
+
+
+def _is_many(function: Function, root: str) -> bool:
+    """Whether the attribute holds a container of tasks that are made here."""
+    klass = function.klass
+    return klass is not None and any(
+        kept.name == root and (kept.how == "element" or _is_container(kept.node))
+        for owned in owned_tasks(klass)
+        for made in owned.creations
+        for kept in made.kept
+    )
+
+
+def _is_container(node: ast.AST | None) -> bool:
+    value = getattr(node, "value", None)
+    return isinstance(value, (ast.ListComp, ast.SetComp, ast.List, ast.Set, ast.Dict, ast.DictComp))
 
 
 def _is_plain_wait(function: Function, joined: Deed) -> bool:
@@ -79,4 +98,4 @@ def _awaited(function: Function, joined: Deed) -> bool:
     )
 
 
-RULE = Rule(_CODE, check, pedantic=True)
+RULE = Rule(_CODE, check)

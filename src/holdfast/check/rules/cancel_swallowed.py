@@ -1,7 +1,8 @@
 """HF501: a task catches its own cancellation and goes on.
 
 Found by default: a handler that takes a `CancelledError` inside a loop and lets it go round again;
-a bare `except` or `except BaseException` that drops it in a function that others await. Pedantic:
+a bare `except` or `except BaseException` that drops it in a function that others await, or in a
+loop with a flag; a handler that names it beside errors and logs all of them as a failure. Pedantic:
 where the one who catches it says so by name and ends, where the loop has a flag, where it is at the
 end of what may be a task's body, and in close methods.
 
@@ -41,6 +42,7 @@ _SAYS = {
     "debug", "info", "warning", "warn", "error", "exception", "critical", "log", "print", "str",
     "repr", "type", "isinstance", "format", "format_exc", "print_exc", "print_exception",
 }  # fmt: skip
+_FAILURE = {"warning", "warn", "error", "exception", "critical"}
 _ENTRIES = {"main", "amain", "async_main", "_main", "main_async"}
 _RUNS = {"asyncio.run", "anyio.run", "trio.run", "uvloop.run"}
 
@@ -98,6 +100,7 @@ def _finding(catch: _Catch, waits: list[ast.AST]) -> Finding:
     again = _comes_again(catch, waits)
     callers = _awaited_by(function)
     sure = again == "always" or (not again and _is_dropped_for_others(catch, callers))
+    sure = sure or _is_blind(catch, again) or _is_told_as_failure(catch)
     if is_close_name(function.name) or _is_last_effort(catch, waits):
         sure = False
     goes = "and goes round again" if again else "and goes on as if nothing had been asked"
@@ -393,6 +396,27 @@ def _is_dropped_for_others(catch: _Catch, callers: list[ast.Call]) -> bool:
         return True
     # Who says it by name may have reasons; who calls that in an endless loop is never told.
     return any(_is_in_endless_loop(catch.function.module, each) for each in callers)
+
+
+def _is_blind(catch: _Catch, again: str) -> bool:
+    """Whether a handler of everything just goes round: only the flag of the loop can end it, and
+    whoever cancels does not know of that."""
+    handler = catch.handler
+    if again != "maybe" or handler is None or not catch.kinds & _BROAD or _may_end(handler):
+        return False
+    return isinstance(_loop_around(catch), ast.While) and all(
+        isinstance(each, (ast.Pass, ast.Continue, ast.Expr)) for each in handler.body
+    )
+
+
+def _is_told_as_failure(catch: _Catch) -> bool:
+    """Whether it is named beside errors, and all of them are told as one failure."""
+    if catch.handler is None or "CancelledError" not in catch.kinds or len(catch.kinds) < 2:
+        return False
+    return any(
+        isinstance(call.func, ast.Attribute) and call.func.attr in _FAILURE
+        for call in _calls_in(catch.handler)
+    )
 
 
 def _is_in_endless_loop(module: Module, call: ast.AST) -> bool:

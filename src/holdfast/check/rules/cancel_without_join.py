@@ -2,8 +2,8 @@
 
 Found: a coroutine function that makes tasks, holds them in local names only, cancels them, and on no
 way from there awaits them or hands them on. By default only where the body of the task is known and
-has something to do after a cancel (an `await` in its clean-up, an `async with`), or where the
-function closes what it has given to the task while the task may still use it; otherwise it is
+has something to do after a cancel (an `await` in its clean-up, an `async with`) or works on and on,
+or where the function closes what it has given to the task while the task may still use it; otherwise it is
 pedantic. Silent: close methods, which HF303 has; tasks that only wait for one thing (`queue.get()`,
 `event.wait()`), whose end takes no step of their own; tasks that somebody else holds too.
 """
@@ -14,13 +14,14 @@ import ast
 from collections.abc import Iterator
 
 from holdfast.check.finding import Finding
+from holdfast.check.fixes import joined_after
 from holdfast.check.model.flow import Node, catches_cancellation, suspends
 from holdfast.check.model.function import Function
 from holdfast.check.model.holders import handed_on, holders_of, is_held_here
 from holdfast.check.model.module import Module
 from holdfast.check.model.roles import is_close_name, tasks_of
-from holdfast.check.model.services import awaited_from
-from holdfast.check.model.tasks import Creation
+from holdfast.check.model.services import awaited_from, endless_loop
+from holdfast.check.model.tasks import Creation, resolve_function
 from holdfast.check.rules.rule import Rule, found, related
 
 __all__ = ["RULE", "check"]
@@ -62,7 +63,8 @@ def _finding(module: Module, made: Creation, cancel: ast.Call) -> Finding:
         f"The task made in line {made.call.lineno} is cancelled here, and `{made.function.name}` goes "
         "on without waiting for its end: await it after the cancel.",
         *places,
-        pedantic=cleanup is None and closed is None,
+        fix=joined_after(made.function, cancel, made.bodies),
+        pedantic=cleanup is None and closed is None and not _works(made),
     )
 
 
@@ -110,6 +112,36 @@ def _only_waits(made: Creation) -> bool:
         case ast.Call(ast.Attribute(attr=name) | ast.Name(name)):
             return name in _WAITING and not made.bodies
     return False
+
+
+def _works(made: Creation) -> bool:
+    """Whether the task is known to go round and round, doing more than to wait: a request or a write
+    of it may be cut, and what it lost is told to nobody."""
+    return any(
+        isinstance(node, ast.Await) and _is_work(function, node)
+        for body in made.bodies
+        for function in awaited_from(body)
+        if endless_loop(function) is not None
+        for node in function.nodes
+    )
+
+
+def _is_work(function: Function, wait: ast.Await) -> bool:
+    match wait.value:
+        case ast.Call(ast.Attribute(attr=name) | ast.Name(name), arguments):
+            # `wait_for(queue.get(), 1)` only waits as well.
+            inner = [each for each in arguments if isinstance(each, ast.Call)]
+            if name in _WAITING:
+                return any(_called(each) not in _WAITING for each in inner)
+            return not any(True for _ in resolve_function(function, wait.value.func))
+    return False
+
+
+def _called(call: ast.Call) -> str:
+    match call.func:
+        case ast.Attribute(attr=name) | ast.Name(name):
+            return name
+    return ""
 
 
 def _cleanup(made: Creation) -> tuple[Function, ast.AST] | None:

@@ -2,8 +2,9 @@
 
 Found: a `finally`, or an `__aexit__`, in which an `await` that nothing protects comes before the rest
 of the clean-up. By default only with evidence of the second cancellation: the function is the body of
-a task that somebody cancels and then waits for under `wait_for`, which cancels again at its time-out.
-Without it this is pedantic: it can happen to any clean-up, and most of them take the risk.
+a task that somebody cancels and then waits for under `wait_for`, which cancels again at its time-out;
+or where one cancellation is enough: what is skipped is the plain release of a lock that the function
+has acquired. Without it this is pedantic: it can happen to any clean-up, and most of them take the risk.
 
 Silent: `holdfast.shielded`, a shielded cancel scope, an inner `try` that keeps the rest, and an `await`
 that is the last thing to be done.
@@ -56,6 +57,18 @@ def _judge(function: Function, body: list[ast.stmt]) -> Iterator[Finding]:
         return
 
 
+def _lock_left(function: Function, rest: ast.stmt) -> ast.AST | None:
+    """Where the lock was acquired that the skipped statement would have released."""
+    match rest:
+        case ast.Expr(ast.Call(ast.Attribute(lock, "release"), [])):
+            name = function.name_of(lock)
+            for call in function.calls:
+                match call.func:
+                    case ast.Attribute(taken, "acquire") if name == function.name_of(taken) != "":
+                        return call
+    return None
+
+
 def _finding(function: Function, wait: ast.AST, rest: ast.stmt, second: ast.AST | None) -> Finding:
     module = function.module
     places = [related(module, rest, "this is skipped then")]
@@ -63,13 +76,17 @@ def _finding(function: Function, wait: ast.AST, rest: ast.stmt, second: ast.AST 
     if second is not None:
         places.append(related(module, second, "the task is cancelled, and cancelled again here"))
         who = f"the second cancellation, from line {getattr(second, 'lineno', 0)},"
+    taken = _lock_left(function, rest)
+    if taken is not None:
+        places.append(related(module, taken, "taken here, and never given back then"))
+        who = "a cancellation at this `await`" if second is None else who
     return found(
         "HF511",
         module,
         wait,
         f"{who} ends the clean-up half-way: what begins on line {rest.lineno} is skipped",
         *places,
-        pedantic=second is None,
+        pedantic=second is None and taken is None,
     )
 
 

@@ -14,10 +14,11 @@ import re
 from collections.abc import Iterator
 
 from holdfast.check.finding import Finding
+from holdfast.check.fixes import joined_after
 from holdfast.check.model.effects import Effect, effects, is_itself, members
 from holdfast.check.model.function import Function
 from holdfast.check.model.module import Class, Module
-from holdfast.check.model.owned import Owned, own_tasks
+from holdfast.check.model.owned import Owned, bodies_in, own_tasks
 from holdfast.check.model.roles import close_methods
 from holdfast.check.model.teardown import ending, is_whole_close
 from holdfast.check.rules.rule import Rule, found, related
@@ -117,6 +118,7 @@ def _hands_on(function: Function, root: str) -> bool:
 
 def _finding(module: Module, method: Function, owned: Owned, cancel: Effect) -> Finding:
     made = owned.creations[0]
+    bodies = [body for each in owned.creations for body in bodies_in(method.klass, each)]
     return found(
         "HF303",
         module,
@@ -124,6 +126,7 @@ def _finding(module: Module, method: Function, owned: Owned, cancel: Effect) -> 
         f"`{method.qualname}` cancels the task in `{owned.root}` (born on line "
         f"{made.call.lineno}) and nobody waits for its end; join it before returning",
         related(made.function.module, made.call, "the task is born here"),
+        fix=joined_after(cancel.deed.function, cancel.deed.node, bodies),
         pedantic=not method.is_async,
     )
 

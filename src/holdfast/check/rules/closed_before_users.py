@@ -15,7 +15,7 @@ from holdfast.check.finding import Finding
 from holdfast.check.model.effects import Effect, effects, is_direct, runs
 from holdfast.check.model.function import Function
 from holdfast.check.model.module import Class, Module
-from holdfast.check.model.owned import Owned, bodies_in, own_tasks, uses
+from holdfast.check.model.owned import Owned, Use, bodies_in, own_tasks, uses
 from holdfast.check.model.roles import close_methods
 from holdfast.check.model.tasks import Creation
 from holdfast.check.model.teardown import Ending, ending
@@ -24,6 +24,8 @@ from holdfast.check.rules.rule import Rule, found, related
 __all__ = ["RULE"]
 
 _USED = re.compile(r"self\.\w*?(session|pool|loop|executor|engine|db|database|http|http_client)")
+
+_CLOSED = re.compile(r"(is_)?(closed|closing|shutdown|running|connected)")
 
 
 def check(module: Module) -> Iterator[Finding]:
@@ -73,11 +75,17 @@ def _waits_before_end(end: Ending, close: Effect) -> bool:
 def _users(klass: Class, made: Creation, root: str) -> Iterator[tuple[Function, ast.AST]]:
     """The places at which a task uses an attribute: `create_task(self.session.get())` is one."""
     for use in uses(klass, made):
-        if use.root == root:
+        if use.root == root and not _asks_whether_closed(use):
             yield use.function, use.node
     match made.coro:
         case ast.Call(ast.Attribute(receiver)) if made.function.name_of(receiver) == root:
             yield made.function, made.coro
+
+
+def _asks_whether_closed(use: Use) -> bool:
+    """A task that only asks `self.session.closed` ends by the close: that is its signal."""
+    asked = use.function.module.parents.get(use.node)
+    return isinstance(asked, ast.Attribute) and _CLOSED.fullmatch(asked.attr) is not None
 
 
 def _finding(

@@ -1,10 +1,11 @@
 """HF131: tasks that are done stay in a list, dict or set that only grows.
 
 Found: a container in an attribute or at the top of a module that starts empty, and that a task is put
-into for each call with an argument of its own, or for each turn of an endless loop, while nothing
-in the file ever takes one out, empties or replaces the container. A dict is pedantic: its keys
-may come back. Silent: weak containers; tasks that run for ever, and those put in by a start method;
-containers that get into other hands, or that another file goes through by name.
+into for each call with an argument of its own, or for each turn of an endless loop or of one over
+what comes in, while nothing in the file ever takes one out, empties or replaces the container. A
+dict is pedantic: its keys may come back. Silent: weak containers; tasks that run for ever, and
+those put in by a start method; containers that get into other hands, that another file goes through
+by name, or that a method which is no close waits for as a whole.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.check.finding import Finding
+from holdfast.check.model.flow import walk_here
 from holdfast.check.model.function import Function, names_in
 from holdfast.check.model.module import Module
-from holdfast.check.model.roles import is_start_name, tasks_of
+from holdfast.check.model.project import ended_names
+from holdfast.check.model.roles import is_close_name, is_start_name, tasks_of
 from holdfast.check.model.services import awaited_from, endless_loop
 from holdfast.check.model.tasks import Creation, Kept
 from holdfast.check.rules.rule import Rule, found, related
@@ -77,8 +80,22 @@ def _is_one_of_many(made: Creation, kept: Kept) -> bool:
 
 
 def _is_in_endless_loop(made: Creation) -> bool:
-    loop = endless_loop(made.function)
-    return loop is not None and any(each is made.call for each in ast.walk(loop))
+    """Whether it is made in each turn of a loop that waits for what comes in, as often as it comes."""
+    parents = made.function.module.parents
+    up = parents.get(made.call)
+    while up is not None and up is not made.function.node:
+        match up:
+            case ast.AsyncFor(target) if made.coro is not None:
+                # Each task is given what has come in, or what was made of it.
+                names = {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
+                own = _stemming_from(made.function, names)
+                return any(isinstance(e, ast.Name) and e.id in own for e in ast.walk(made.coro))
+            case ast.While(ast.Constant(value)) if value:
+                return any(isinstance(each, ast.Await) for each in walk_here(up))
+            case ast.For() | ast.While():
+                return False
+        up = parents.get(up)
+    return False
 
 
 def _is_for_each_call(made: Creation) -> bool:
@@ -91,7 +108,9 @@ def _is_for_each_call(made: Creation) -> bool:
             return True
     if made.coro is None or is_start_name(function.name):
         return False
-    return any(isinstance(each, ast.Name) and each.id in own for each in ast.walk(made.coro))
+    inside = [node for body in made.bodies if body.outer is function for node in body.nodes]
+    given = (*ast.walk(made.coro), *inside)
+    return any(isinstance(each, ast.Name) and each.id in own for each in given)
 
 
 def _stemming_from(function: Function, names: set[str]) -> set[str]:
@@ -111,7 +130,7 @@ def _only_grows(module: Module, made: Creation, kept: Kept) -> _Container | None
     first, _, plain = kept.name.rpartition(".")
     if first not in ("self", "") or not plain:
         return None
-    if first == "self" and module.project is not None and plain in module.project.ended_elsewhere:
+    if first == "self" and _is_gone_through_elsewhere(module, plain):
         return None
     if first == "" and (plain in made.function.parameters or plain in made.function.local_names):
         return None
@@ -122,7 +141,7 @@ def _only_grows(module: Module, made: Creation, kept: Kept) -> _Container | None
             continue
         assert isinstance(node, (ast.Attribute, ast.Name))
         if isinstance(node.ctx, ast.Load):
-            if not _stays(module, node):
+            if not _stays(module, node) or _is_batch(module, node):
                 return None
         else:
             start = _starts_empty(module, node)
@@ -130,6 +149,14 @@ def _only_grows(module: Module, made: Creation, kept: Kept) -> _Container | None
                 return None
             starts.append(start)
     return starts[0] if len(starts) == 1 else None
+
+
+def _is_gone_through_elsewhere(module: Module, plain: str) -> bool:
+    """Whether another file may empty it. A private name that this file goes through as well is
+    there the name of another class."""
+    if module.project is None or plain not in module.project.ended_elsewhere:
+        return False
+    return not (plain.startswith("_") and plain in ended_names(module.source.text.encode()))
 
 
 def _named(node: ast.AST, first: str) -> str:
@@ -152,9 +179,22 @@ def _stays(module: Module, node: ast.expr) -> bool:
         case ast.For() | ast.comprehension() | ast.Await():
             return True
         case ast.Starred():
-            return _stays(module, parent)
+            return True  # what is handed on are the tasks, not the container
         case ast.Call(ast.Name(name) | ast.Attribute(attr=name)):
             return name in _LOOKING
+    return False
+
+
+def _is_batch(module: Module, node: ast.expr) -> bool:
+    """Whether all are awaited here, and not to close: the object is for one piece of work."""
+    starred = module.parents.get(node)
+    call = module.parents.get(starred) if isinstance(starred, ast.Starred) else starred
+    match call:
+        case ast.Call(ast.Name(name) | ast.Attribute(attr=name)) if name in ("gather", "wait"):
+            around = module.function_around(call)
+            return isinstance(module.parents.get(call), ast.Await) and not is_close_name(
+                around.name
+            )
     return False
 
 

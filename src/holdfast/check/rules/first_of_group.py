@@ -2,8 +2,9 @@
 
 Evidence: `x.exceptions[0]` where `x` is known to be a group (the name of a handler of groups, or
 tested by `isinstance`), and no other use of `x.exceptions` in the function.
-Silent where the number of exceptions is looked at (a group of one may be unwrapped), where
-the group itself is raised, logged or kept, and where the receiver is not known.
+Silent where the number of exceptions is looked at (a group of one may be unwrapped), where the
+`try` holds a task group that starts one task and waits for nothing else, where the group itself is
+raised, logged or kept, and where the receiver is not known.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import ast
 from collections.abc import Iterator
 
 from holdfast.check.finding import Finding
+from holdfast.check.model.flow import walk_here
 from holdfast.check.model.function import Function
 from holdfast.check.model.handlers import handlers
 from holdfast.check.model.module import Module
@@ -34,6 +36,8 @@ def check(module: Module) -> Iterator[Finding]:
             first = module.parents.get(use)
             known = _known_group(function, use.value.id)
             if known is None or not _is_first(first) or _is_used_whole(function, use.value):
+                continue
+            if _is_of_one(module.parents.get(known)):
                 continue
             yield found(
                 _CODE,
@@ -71,6 +75,25 @@ def _known_group(function: Function, name: str) -> ast.AST | None:
                 if all(function.name_of(each).endswith(_GROUPS) for each in kinds):
                     return node
     return None
+
+
+def _is_of_one(tried: ast.AST | None) -> bool:
+    """Whether a `try` holds nothing but a task group in which one task is started."""
+    match tried:
+        case ast.Try([ast.AsyncWith([ast.withitem(_, ast.Name(group))], body)]):
+            starts = [node for stmt in body for node in walk_here(stmt) if _is_start(node, group)]
+            again = (ast.Await, ast.For, ast.AsyncFor, ast.While, ast.AsyncWith, ast.comprehension)
+            return len(starts) == 1 and not any(
+                isinstance(node, again) for stmt in body for node in walk_here(stmt)
+            )
+    return False
+
+
+def _is_start(node: ast.AST, group: str) -> bool:
+    match node:
+        case ast.Call(ast.Attribute(ast.Name(asked), "start_soon" | "create_task")):
+            return asked == group
+    return False
 
 
 def _is_used_whole(function: Function, first: ast.Name) -> bool:

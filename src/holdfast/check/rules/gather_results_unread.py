@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator
 
 from holdfast.check.finding import Finding
+from holdfast.check.model.flow import suspends
 from holdfast.check.model.function import Function
 from holdfast.check.model.handlers import Handler
 from holdfast.check.model.module import Module
@@ -159,12 +160,34 @@ def _last_name(call: ast.Call) -> str:
     return ""
 
 
-def _handles_itself(body: Function) -> bool:
-    """Whether everything that may fail in a function stands in a `try` with a broad handler. What
-    a decorator does to errors is not known."""
-    stmts = [each for each in body.body if not _is_harmless(each)]
+def _handles_itself(body: Function, depth: int = 3) -> bool:
+    """Whether everything that may fail in a function stands in a `try` with a broad handler, there
+    or in what it awaits. What a decorator does to errors is not known."""
     decorated = not isinstance(body.node, ast.Lambda) and bool(body.node.decorator_list)
-    return decorated or all(isinstance(each, ast.Try) and _is_caught(body, each) for each in stmts)
+    return decorated or all(_keeps_errors(body, each, depth) for each in body.body)
+
+
+def _keeps_errors(body: Function, stmt: ast.stmt, depth: int) -> bool:
+    match stmt:
+        case ast.Try():
+            return _is_caught(body, stmt) or _is_harmless(stmt)
+        case ast.If(test, first, second) if not suspends(test):
+            return all(_keeps_errors(body, each, depth) for each in (*first, *second))
+        case ast.With(items, inner) | ast.AsyncWith(items, inner) if all(map(_is_named, items)):
+            return all(_keeps_errors(body, each, depth) for each in inner)
+        case (
+            ast.Expr(ast.Await(ast.Call(called)))
+            | ast.Return(ast.Await(ast.Call(called)))
+            | ast.Assign(_, ast.Await(ast.Call(called)))
+        ):
+            run = list(resolve_function(body, called)) if depth else []
+            return bool(run) and all(_handles_itself(each, depth - 1) for each in run)
+    return _is_harmless(stmt)
+
+
+def _is_named(item: ast.withitem) -> bool:
+    """Whether what is entered is there already: a lock or a semaphore."""
+    return isinstance(item.context_expr, (ast.Name, ast.Attribute))
 
 
 def _is_harmless(stmt: ast.stmt) -> bool:

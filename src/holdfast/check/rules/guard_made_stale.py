@@ -3,8 +3,8 @@
 Found where a coroutine looks at an attribute, can suspend, and then asks the attribute for
 something without having looked again, while a close method, a callback or a task of the same class
 sets it to None. Silent where the same lock is held by both, where what is awaited looks or stores
-again, where the use handles the error on the spot, and in close methods. Pedantic where only the
-leaving of a context (`__aexit__`) clears it.
+again, where the use handles the error on the spot, where it runs in a task that was ended before,
+and in close methods. Pedantic where only the leaving of a context (`__aexit__`) clears it.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from collections.abc import Iterator
 
 from holdfast.check.finding import Finding
 from holdfast.check.model.deeds import Deed, deeds
-from holdfast.check.model.effects import callers, members, runs
+from holdfast.check.model.effects import callers, effects, members, runs
+from holdfast.check.model.flow import Node, suspends
 from holdfast.check.model.function import Function
 from holdfast.check.model.guards import is_looked_at, is_presence_test, locks_over, looks
 from holdfast.check.model.module import Class, Module
-from holdfast.check.model.roles import is_close_name, task_bodies
+from holdfast.check.model.roles import is_close_name, run_in, task_bodies
 from holdfast.check.rules.rule import Rule, found, related
 
 __all__ = ["RULE"]
 
+_TIMEOUT = re.compile(r"(\w+\.)?(asyncio_|async_)?timeout(_at)?")
 _ENDING = re.compile(r"\w*(close|stop|disconnect|lost|shutdown|teardown|kill|cleanup|terminate)\w*")
 
 
@@ -96,6 +98,8 @@ def _stale(klass: Class, function: Function, root: str, clear: Deed) -> tuple[De
     """A look and a use that a suspension can separate."""
     if klass not in (function.klass, clear.function.klass):
         return None  # what a base does all by itself is said of the base
+    if _is_ended_before(klass, function, clear):
+        return None
     mine = [deed for deed in deeds(function) if deed.root == root and deed.kind in ("read", "use")]
     tests = [deed for deed in mine if _is_guard(deed)]
     if not tests or len(mine) == len(tests):
@@ -112,11 +116,54 @@ def _stale(klass: Class, function: Function, root: str, clear: Deed) -> tuple[De
         ):
             continue
         for test in tests:
-            if test.step is not None and function.flow.suspends_between(
-                test.step, step, lambda node: node in seen
-            ):
+            if test.step is not None and _waits_between(test.step, step, seen):
                 return test, use
     return None
+
+
+def _is_ended_before(klass: Class, function: Function, clear: Deed) -> bool:
+    """Whether all of it runs in a task that was cancelled or joined before the clearing: at the next
+    `await` it is over."""
+    method, step = clear.function, clear.step
+    if step is None or any(True for _ in callers(klass, function)):
+        return False
+    over = {
+        effect.root
+        for effect in effects(method, klass)
+        if effect.kind in ("cancel", "join")
+        and effect.step is not None
+        and effect.step is not step
+        and method.flow.reaches(effect.step, step)
+    }
+    return function in run_in(klass, over)
+
+
+def _waits_between(start: Node, goal: Node, seen: set[Node]) -> bool:
+    """Whether the function can suspend after `start` and before `goal`, with no look between."""
+    known: set[tuple[Node, bool]] = set()
+    todo = [(node, False) for node in start.out()]
+    while todo:
+        state = todo.pop()
+        if state in known:
+            continue
+        known.add(state)
+        node, waited = state
+        if node is goal and waited:
+            return True
+        if node not in seen:
+            waits = waited or (node.suspends and not _is_timeout(node.stmt))
+            todo += [(each, waits) for each in node.out()]
+    return False
+
+
+def _is_timeout(stmt: ast.AST) -> bool:
+    """Whether an `async with` holds time-outs only: those are entered and left at once."""
+    return isinstance(stmt, ast.AsyncWith) and all(
+        isinstance(item.context_expr, ast.Call)
+        and _TIMEOUT.fullmatch(ast.unparse(item.context_expr.func))
+        and not suspends(item.context_expr)
+        for item in stmt.items
+    )
 
 
 def _is_guard(deed: Deed) -> bool:
@@ -134,13 +181,21 @@ def _is_caught(use: Deed) -> bool:
     below, up = use.node, parents.get(use.node)
     while up is not None and up is not use.function.node:
         if isinstance(up, ast.Try) and below in up.body:
-            for handler in up.handlers:
-                kinds = ast.walk(handler.type) if handler.type is not None else ()
-                names = {getattr(each, "id", "") for each in kinds}
-                if handler.type is None or names & {"Exception", "BaseException", "AttributeError"}:
-                    return True
+            if any(each.type is None or _takes_it([each.type]) for each in up.handlers):
+                return True
+        if isinstance(up, ast.With):
+            for item in up.items:
+                match item.context_expr:
+                    case ast.Call(ast.Attribute(attr="suppress") | ast.Name("suppress"), kinds):
+                        if _takes_it(kinds):
+                            return True
         below, up = up, parents.get(up)
     return False
+
+
+def _takes_it(kinds: list[ast.expr]) -> bool:
+    names = {getattr(each, "id", "") for kind in kinds for each in ast.walk(kind)}
+    return bool(names & {"Exception", "BaseException", "AttributeError"})
 
 
 def _is_locked(klass: Class, use: Deed, clear: Deed) -> bool:

@@ -44,6 +44,8 @@ def _in(function: Function) -> Iterator[Finding]:
         made = guarded.get(attr)
         if made is None or not _is_shared(function, node, made):
             continue
+        if _is_waited_for(function, node, attr):
+            continue
         yield _finding(function, node, attr, made)
 
 
@@ -124,6 +126,20 @@ def _is_shared(function: Function, node: ast.Await, made: ast.If) -> bool:
     if _is_asked_whether_done(function, node, made):
         return False
     return not _is_kept_apart(function, node) and node.lineno > made.lineno
+
+
+def _is_waited_for(function: Function, node: ast.Await, attr: str) -> bool:
+    """Whether a `wait` has had the task before: it is awaited to see how it ended."""
+    return any(
+        function.name_of(call.func) == "asyncio.wait"
+        and call.lineno < node.lineno
+        and any(
+            isinstance(each, ast.Attribute) and attribute_behind(function, each) == attr
+            for given in call.args
+            for each in walk_here(given)
+        )
+        for call in function.calls
+    )
 
 
 def _is_asked_whether_done(function: Function, node: ast.Await, made: ast.If) -> bool:

@@ -2,7 +2,8 @@
 
 At the time-out both cancel the task, and then wait for its end without any bound. Found by default
 where the code shows that its author thinks otherwise: after the time-out the task is taken for
-running (it is cancelled, or waited for again), or the body of the task takes cancellations.
+running (it is cancelled, or waited for again), the body of the task takes cancellations, or a close
+method gives a task of its object a sign to end and promises its caller to be back in time.
 Pedantic: any other `wait_for(task)`.
 
 Silent: the task is shielded, or it is not known to be a task.
@@ -15,11 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from holdfast.check.finding import Finding, Related
+from holdfast.check.model.deeds import deeds
 from holdfast.check.model.flow import walk_here
 from holdfast.check.model.function import Function
 from holdfast.check.model.module import Module
+from holdfast.check.model.roles import is_close_name
 from holdfast.check.model.tasks import resolve_function
-from holdfast.check.model.waits import Made, making_of
+from holdfast.check.model.waits import Made, attribute_behind, making_of
 from holdfast.check.rules.cancel_swallowed import swallowing_in
 from holdfast.check.rules.rule import Rule, found, related
 
@@ -27,6 +30,7 @@ __all__ = ["RULE"]
 
 _WAIT_FOR = {"asyncio.wait_for", "asyncio.tasks.wait_for"}
 _TIMEOUTS = {"asyncio.timeout", "asyncio.timeout_at", "async_timeout.timeout"}
+_ALIASES = {"timeout", "timeout_at", "asyncio_timeout", "async_timeout"}
 _TIMEOUT_ERRORS = {"TimeoutError", "Exception", "BaseException"}
 
 
@@ -79,7 +83,12 @@ def _join(function: Function, node: ast.AST, task: ast.expr, how: str) -> Iterat
 
 
 def _is_timeout(function: Function, node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and function.name_of(node.func) in _TIMEOUTS
+    if not isinstance(node, ast.Call):
+        return False
+    name = function.name_of(node.func)
+    # A project may hand it on from a module of its own, one for each Python.
+    is_handed_on = bool(function.module.names.known(ast.unparse(node.func).partition(".")[0]))
+    return name in _TIMEOUTS or (is_handed_on and name.rpartition(".")[2] in _ALIASES)
 
 
 def _is_without_bound(call: ast.Call) -> bool:
@@ -117,7 +126,26 @@ def _evidence(join: _Join) -> tuple[str, list[Related]]:
                 join.made.function.module, swallower, "the task does not end by being cancelled"
             )
         ]
+    sign = _asked_to_end(join)
+    if sign is not None:
+        text = f"; it was only asked to end, on line {getattr(sign, 'lineno', 0)}"
+        return text, [related(module, sign, "the task may not heed this")]
     return "", []
+
+
+def _asked_to_end(join: _Join) -> ast.AST | None:
+    """The sign that a close method gives before it waits for a task of its object, and lets the
+    time-out go out to who called."""
+    function = join.function
+    if not is_close_name(function.name) or not attribute_behind(function, join.task):
+        return None
+    if any(True for _ in _timeout_handlers(join)):
+        return None
+    for deed in deeds(function):
+        is_before = getattr(deed.node, "lineno", 0) < getattr(join.node, "lineno", 0)
+        if deed.kind == "signal" and deed.root.startswith("self.") and is_before:
+            return deed.node
+    return None
 
 
 def _taken_for_running(join: _Join) -> ast.AST | None:

@@ -2,7 +2,8 @@
 
 Evidence: it is made once for all, at the top of a module or in the body of a class, a coroutine waits
 for it, and that coroutine is run on more than one loop: `asyncio.run` in two functions, or in a
-function that runs on threads.
+function that runs on threads. Or it stands in the body of a class and is waited for as `self.lock`:
+each object takes for its own what all objects on all loops share.
 A primitive that is made once for all and waited for is pedantic without that: with one loop for
 the life of the process it works.
 """
@@ -29,6 +30,8 @@ _MADE = {
         "LifoQueue",
     )
 }  # fmt: skip
+# Their objects get a copy each of what stands in the body.
+_COPYING = {"pydantic.BaseModel", "pydantic.main.BaseModel", "sqlmodel.SQLModel"}
 _WAITING = {"acquire", "wait", "get", "put", "join", "wait_for"}
 
 
@@ -41,6 +44,9 @@ def check(module: Module) -> Iterator[Finding]:
         several = len({function for function, _ in starts}) > 1 or any(
             _is_on_thread(module, function) for function, _ in starts
         )
+        is_taken_for_own = name.startswith("self.") and any(
+            user.name_of(each) == name for user in users for each in _waited(user)
+        )
         more = (
             related(module, call, "a loop of its own is started here") for _, call in starts[:2]
         )
@@ -49,10 +55,11 @@ def check(module: Module) -> Iterator[Finding]:
             module,
             made,
             f"`{name}` is made once for all loops, and `{users[0].qualname}` waits for it"
-            + (" on more than one loop" if several else ": it works with the first loop only"),
+            + (" on more than one loop" if several else ": it works with the first loop only")
+            + (", and all objects of the class share it" if is_taken_for_own else ""),
             related(module, users[0].node, "waited for here"),
             *more,
-            pedantic=not several,
+            pedantic=not several and not is_taken_for_own,
         )
 
 
@@ -61,6 +68,8 @@ def _made_once(module: Module) -> Iterator[tuple[str, ast.stmt]]:
     for stmt in module.source.tree.body:
         yield from ((name, stmt) for name in _made_by(module, stmt))
     for klass in module.classes.values():
+        if any(name in _COPYING for part in klass.lineage for name in part.base_names):
+            continue
         for stmt in klass.node.body:
             for name in _made_by(module, stmt):
                 yield f"self.{name}", stmt

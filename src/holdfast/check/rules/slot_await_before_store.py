@@ -3,7 +3,8 @@
 Found where a coroutine takes an entry of a dict of tasks out, or looks whether one is there, then
 can suspend, and then stores a new task in the same dict without having looked again. Two callers
 that interleave there both store, and one live task is tracked by nobody. Silent where a lock is
-held over the store, where the key is made anew, and where a loop awaits each call of the function.
+held over the store, where the key is made anew, where a loop awaits each call of the function, and
+where the store stands in a loop that takes one job after the other from a queue.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ from dataclasses import dataclass
 
 from holdfast.check.finding import Finding
 from holdfast.check.model.effects import callees
-from holdfast.check.model.flow import Node
+from holdfast.check.model.flow import Node, walk_here
 from holdfast.check.model.guards import is_serial, locks_held
 from holdfast.check.model.module import Class, Module
 from holdfast.check.model.slots import Store, is_unique_key, keyed_looks, slots_of
 from holdfast.check.rules.rule import Rule, found, related
 
 __all__ = ["RULE"]
+
+_TAKES_NEXT = {"get", "receive", "recv", "read", "readline", "next"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +46,25 @@ def check(module: Module) -> Iterator[Finding]:
             if locks_held(store.function, store.node, klass) or is_unique_key(store):
                 continue
             look = _stale_look(klass, store)
-            if look is not None and not (klass and is_serial(klass, store.function)):
+            if look is None or _is_in_turn(store):
+                continue
+            if not (klass and is_serial(klass, store.function)):
                 seen.add(store.node)
                 yield _finding(module, store, look)
+
+
+def _is_in_turn(store: Store) -> bool:
+    """Whether the store stands in a loop that takes one job after the other: such a loop runs once."""
+    parents = store.function.module.parents
+    up = parents.get(store.node)
+    while up is not None and up is not store.function.node:
+        if isinstance(up, ast.While):
+            return any(isinstance(each, ast.Assign) and isinstance(each.value, ast.Await)
+                       and isinstance(each.value.value, ast.Call)
+                       and getattr(each.value.value.func, "attr", "") in _TAKES_NEXT
+                       for each in walk_here(up))  # fmt: skip
+        up = parents.get(up)
+    return False
 
 
 def _stale_look(klass: Class | None, store: Store) -> Look | None:

@@ -1,8 +1,9 @@
 """HF201: the end of a task pops the entry of its key, which may be its successor's by then.
 
-Found where a done callback, or the task's body after an `await`, removes an entry by its key, and
-the store of the same dict replaces an old task: it cancels the old one and stores the new one
-without joining in between. A store that looks at nothing is evidence from one place, so pedantic.
+Found where a done callback, or the task's body when it is cancelled at an `await`, removes an entry
+by its key, and the store of the same dict replaces an old task: it cancels the old one and stores
+the new one without joining in between. A store that looks at nothing is evidence from one place,
+so pedantic.
 Silent where the key is made anew for each task, where a lock is held, where a look at the dict
 decides about the store, and where the removal compares (`d.get(key) is task`, a generation).
 """
@@ -13,8 +14,9 @@ import ast
 from collections.abc import Iterator
 
 from holdfast.check.finding import Finding
-from holdfast.check.model.effects import effects, runs
+from holdfast.check.model.effects import callees, effects, runs
 from holdfast.check.model.flow import Node
+from holdfast.check.model.function import Function
 from holdfast.check.model.guards import locks_held
 from holdfast.check.model.module import Class, Module
 from holdfast.check.model.slots import (
@@ -61,6 +63,9 @@ def _judge(module: Module, klass: Class | None, store: Store, removal: Removal) 
         return None
     if removal.where == "body" and not _comes_late(klass, store, removal):
         return None
+    if removal.where == "body" and replaced is not store.step:
+        if not any(_comes_after_cancel(b, klass, removal) for b in bodies_of(klass, store.made)):
+            return None
     who = "a done callback" if removal.where == "callback" else "its task"
     return found(
         "HF201",
@@ -106,6 +111,35 @@ def _comes_late(klass: Class | None, store: Store, removal: Removal) -> bool:
         if goal is not None:
             return any(each.suspends and body.flow.reaches(each, goal) for each in body.flow.nodes)
     return False
+
+
+def _comes_after_cancel(
+    function: Function, klass: Class | None, removal: Removal, depth: int = 4
+) -> bool:
+    """Whether a task that is cancelled while it waits still comes to the removal: the old one was."""
+    if function is removal.function:
+        return _is_left_by_cancel(function, removal.node)
+    return depth > 0 and any(
+        (_is_left_by_cancel(function, call) and _runs_it(callee, klass, removal))
+        or _comes_after_cancel(callee, klass, removal, depth - 1)
+        for call, callee in callees(function, klass)
+    )
+
+
+def _is_left_by_cancel(function: Function, goal: ast.AST) -> bool:
+    """Whether a cancellation at an `await` of the function leads to a node."""
+    flow = function.flow
+    step = flow.of(goal)
+    return step is not None and any(
+        first is step or flow.reaches(first, step)
+        for node in flow.nodes
+        if node.suspends
+        for first in node.cancelling
+    )
+
+
+def _runs_it(function: Function, klass: Class | None, removal: Removal) -> bool:
+    return any(each is removal.function for each, _ in runs(function, klass))
 
 
 RULE = Rule("HF201", check)
