@@ -107,6 +107,12 @@ class Asking(Project):
         names = {word for each in reached for word in self._names_asked.get(each, ())}
         return modules, names
 
+    def forget(self) -> None:
+        """Lets go of all modules; nothing may be asked any more."""
+        for module in self._modules.values():
+            if module is not None:
+                module.forget()
+
     @property
     def parsed(self) -> int:
         """How many bytes were parsed because somebody asked."""

@@ -14,20 +14,6 @@ from holdfast.check.source import is_of_interest
 
 __all__ = ["Facts", "Standing", "Where", "digest", "facts_of"]
 
-# Each of them is enough, and quicker to look for one by one than all in one expression.
-_SURE = (
-    b"asyncio",
-    b"async def",
-    b"create_task",
-    b"ensure_future",
-    b"CancelledError",
-    b"ExceptionGroup",
-    b"TaskGroup",
-    b"task_group",
-    b"run_in_executor",
-    b"to_thread",
-    b"call_soon",
-)
 _MARKS = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 _INSTALLED = ("site-packages", "dist-packages")
 
@@ -52,14 +38,12 @@ def digest(*parts: bytes) -> str:
 
 def facts_of(content: bytes) -> Facts:
     """Read the bytes of a file; nothing is parsed."""
-    sure = any(word in content for word in _SURE)
-    if not sure and (b"async" in content or (b"noqa" in content and b"HF" in content)):
-        sure = is_of_interest(content)
-    if not sure and b".cancel(" not in content:
+    of_interest = is_of_interest(content)
+    if not of_interest and b".cancel(" not in content:
         return Facts(False, ())
     from holdfast.check.model.project import ended_names
 
-    return Facts(sure, tuple(sorted(ended_names(content))))
+    return Facts(of_interest, tuple(sorted(ended_names(content))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -109,8 +109,9 @@ class _Worker:
 
     def _forget(self) -> None:
         self._held = 0
+        for project in self._projects.values():
+            project.forget()
         self._projects.clear()
-        gc.collect()
 
 
 @contextmanager

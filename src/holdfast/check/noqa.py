@@ -24,6 +24,7 @@ _NOQA = re.compile(
     rf"(?:\s*:\s*(?P<codes>{_CODE}(?:(?:\s*,\s*|\s+){_CODE})*))?"
 )
 _WORD = re.compile(_CODE)
+_NAMES_US = re.compile(r"(?i:noqa)[^\n]*HF")
 
 
 @dataclass(slots=True)
@@ -93,9 +94,12 @@ def sift(
 
     `is_run` says whether a code, or all that begin so, was looked for: of the others nobody knows.
     """
+    findings = list(findings)
+    if not findings and not _NAMES_US.search(text):
+        return []  # nothing to take back, and nothing that says so: not worth reading the tokens
     there = comments(text)
     if not there:
-        return list(findings)
+        return findings
     # Every comment is asked: two that take back the same finding are both in use.
     kept = [each for each in findings if not sum(comment.takes(each) for comment in there)]
     unused = [each for comment in there for each in _unused(path, text, comment, is_run)]

@@ -16,10 +16,21 @@ from pathlib import Path
 __all__ = ["Broken", "Source", "decoded", "is_of_interest", "lines_in", "parse", "read"]
 
 # Words without which no rule has anything to say. Bytes, so that nothing has to be decoded.
-_WORDS = re.compile(
-    rb"asyncio|create_task|ensure_future|CancelledError|TaskGroup|task_group|async[ \t]+def"
-    rb"|ExceptionGroup|run_in_executor|to_thread|call_soon|noqa[^\n]*HF"
+# Quicker to look for one by one than all in one expression.
+_WORDS = (
+    b"asyncio",
+    b"async def",
+    b"create_task",
+    b"ensure_future",
+    b"CancelledError",
+    b"ExceptionGroup",
+    b"TaskGroup",
+    b"task_group",
+    b"run_in_executor",
+    b"to_thread",
+    b"call_soon",
 )
+_SPELT_OTHERWISE = (re.compile(rb"async[ \t]+def"), re.compile(rb"noqa[^\n]*HF"))
 
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
@@ -53,7 +64,9 @@ class Source:
 
 def is_of_interest(content: bytes) -> bool:
     """Whether any rule could have something to say about a file."""
-    return _WORDS.search(content) is not None
+    return any(word in content for word in _WORDS) or any(
+        form.search(content) for form in _SPELT_OTHERWISE
+    )
 
 
 def read(path: str) -> bytes:

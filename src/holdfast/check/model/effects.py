@@ -60,7 +60,7 @@ def _members(klass: Class) -> Iterator[Function]:
             top = function
             while top.owner is None and top.outer is not None:
                 top = top.outer
-            if klass.all_methods.get(top.name) is top:
+            if klass.method(top.name) is top:
                 yield function
 
 
@@ -128,7 +128,7 @@ def resolve_in(klass: Class | None, function: Function, node: ast.expr) -> Itera
 def _method(klass: Class, function: Function, node: ast.Attribute) -> Function | None:
     match node.value:
         case ast.Name(owner) if owner and owner == function.self_here:
-            return klass.all_methods.get(node.attr)
+            return klass.method(node.attr)
     return None
 
 

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from holdfast.check.model.flow import Flow, walk_here
-from holdfast.check.model.tree import children
 
 if TYPE_CHECKING:
     from holdfast.check.model.module import Class, Module
@@ -87,6 +86,8 @@ class Function:
         """The function that it is defined in."""
         self.inner: list[Function] = []
         """The functions that are defined in it."""
+        self.nodes: list[ast.AST] = []
+        """All of its tree, without the functions and classes defined in it, in source order."""
         self.memo: dict[Any, Any] = {}
 
     def __repr__(self) -> str:
@@ -147,14 +148,8 @@ class Function:
         return Flow(self.node)
 
     @cached_property
-    def nodes(self) -> tuple[ast.AST, ...]:
-        """All of its tree, without the functions and classes defined in it, in source order."""
-        below = [self.node.body] if isinstance(self.node, ast.Lambda) else self.node.body
-        return tuple(each for part in below for each in _in_order(part))
-
-    @cached_property
     def calls(self) -> tuple[ast.Call, ...]:
-        return tuple(each for each in self.nodes if isinstance(each, ast.Call))
+        return tuple(each for each in self.nodes if type(each) is ast.Call)
 
     @cached_property
     def is_generator(self) -> bool:
@@ -303,18 +298,6 @@ def _bind(target: ast.expr, value: ast.expr, found: dict[str, list[ast.expr]]) -
                 _bind(part, values[at] if own and values is not None else value, found)
         case ast.Starred(inner):
             _bind(inner, value, found)
-
-
-def _in_order(node: ast.AST) -> Iterator[ast.AST]:
-    # With a list of its own: what is nested deeply must not be too deep for us.
-    todo = [node]
-    while todo:
-        each = todo.pop()
-        yield each
-        if isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)):
-            todo += reversed(getattr(each, "decorator_list", ()))
-        else:
-            todo += reversed(children(each))
 
 
 def _operands(node: ast.expr) -> Iterator[ast.expr]:

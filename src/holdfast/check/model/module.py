@@ -5,7 +5,9 @@ who runs as a task, on a thread, as a callback.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -57,6 +59,19 @@ class Class:
         return tuple(found)
 
     @cached_property
+    def near(self) -> tuple[Class, ...]:
+        """Itself and the bases that stand in the same file: no other has to be read for them."""
+        found: dict[Class, None] = {}
+        todo: list[Class] = [self]
+        while todo:
+            each = todo.pop()
+            if each not in found:
+                found[each] = None
+                bases = (self.module.classes.get(name) for name in each.base_names)
+                todo += reversed([base for base in bases if base is not None])
+        return tuple(found)
+
+    @cached_property
     def is_complete(self) -> bool:
         """Whether all of its bases are known: what an unknown one does, nobody can say."""
         return all(each._knows_its_bases for each in self.lineage)
@@ -74,6 +89,10 @@ class Class:
                 found.setdefault(name, method)
         return found
 
+    def method(self, name: str) -> Function | None:
+        """A method, its own or inherited. For one of its own no other file has to be read."""
+        return self.methods.get(name) or self.all_methods.get(name)
+
     @cached_property
     def _bases(self) -> list[Class]:
         found = (self.module.find_class(name) for name in self.base_names)
@@ -82,7 +101,7 @@ class Class:
     @cached_property
     def functions(self) -> tuple[Function, ...]:
         """Every function in whose body `self` is this class's: methods, and those inside them."""
-        return tuple(function for function in self.module.functions if function.klass is self)
+        return tuple(self.module.functions_of(self))
 
 
 # Bases that bring no method that could end a task.
@@ -90,6 +109,19 @@ _HARMLESS = {
     "object", "abc.ABC", "ABC", "typing.Protocol", "Protocol", "typing.Generic", "Generic",
     "enum.Enum", "Enum", "NamedTuple", "typing.NamedTuple", "TypedDict", "typing.TypedDict", "",
 }  # fmt: skip
+
+
+_INNER = frozenset({ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef})
+
+
+@dataclass(slots=True, eq=False)
+class _Inside:
+    """Where the walk over a file is: in which class and function, and whose nodes these are."""
+
+    prefix: str
+    owner: Class | None
+    outer: Function | None
+    nodes: list[ast.AST]
 
 
 class Module:
@@ -107,6 +139,7 @@ class Module:
         self.parents: dict[ast.AST, ast.AST] = {}
         self._by_node: dict[ast.AST, Function] = {}
         self.memo: dict[Any, Any] = {}
+        self._outside: list[ast.AST] = []
         self._collect(source.tree)
 
     def __repr__(self) -> str:
@@ -123,7 +156,9 @@ class Module:
             lineno=1,
             col_offset=0,
         )
-        return Function(self, node, "<module>", None, None)
+        body = Function(self, node, "<module>", None, None)
+        body.nodes = self._outside
+        return body
 
     def function_of(self, node: AnyDef) -> Function:
         return self._by_node[node]
@@ -154,6 +189,17 @@ class Module:
         """A function of this module by its plain name."""
         return self._plain.get(name)
 
+    def functions_of(self, klass: Class) -> list[Function]:
+        """The functions in whose bodies `self` is of this class."""
+        return self._by_class[klass]
+
+    @cached_property
+    def _by_class(self) -> dict[Class | None, list[Function]]:
+        found: defaultdict[Class | None, list[Function]] = defaultdict(list)
+        for function in self.functions:
+            found[function.klass].append(function)
+        return found
+
     @cached_property
     def _plain(self) -> dict[str, Function]:
         return {
@@ -163,25 +209,64 @@ class Module:
         }
 
     def _collect(self, tree: ast.Module) -> None:
-        """Finds functions, classes and parents, in source order, however deep the tree is."""
-        todo: list[tuple[ast.AST, str, Class | None, Function | None]] = [(tree, "", None, None)]
+        """Finds functions, classes, parents and the nodes of each function, in source order, in one
+        walk; with a list of its own, however deep the tree is."""
+        inside = _Inside("", None, None, self._outside)
+        todo: list[Any] = []
+        self._below(tree, tree.body, todo)
+        parents = self.parents
+        keep = inside.nodes.append
         while todo:
-            node, prefix, owner, outer = todo.pop()
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-                outer = self._add_function(node, prefix, owner, outer)
-                prefix, owner = f"{outer.qualname}.", None
-            elif isinstance(node, ast.ClassDef):
-                owner = Class(self, node, f"{prefix}{node.name}")
-                self.classes.setdefault(node.name, owner)
-                prefix = f"{owner.qualname}."
+            node = todo.pop()
+            kind = type(node)
+            if kind is _Inside:
+                inside = node
+                keep = inside.nodes.append
+                continue
+            keep(node)
+            if kind in LEAVES:
+                continue
+            if kind in _INNER:
+                todo.append(inside)  # to go on with, after what is inside
+                self._enter(node, inside, todo)
+                continue
             below = children(node)
             for child in below:
-                self.parents[child] = node
-            todo += [
-                (child, prefix, owner, outer)
-                for child in reversed(below)
-                if type(child) not in LEAVES
-            ]
+                parents[child] = node
+            todo += below[::-1]
+
+    def _enter(
+        self, node: AnyDef | ast.ClassDef, inside: _Inside, todo: list[Any]
+    ) -> None:
+        """Puts what is below a function or a class on the list. Its decorators belong to what is
+        around it; its arguments, or the body of a class, to the nodes of no function."""
+        decorators: list[ast.expr] = []
+        if isinstance(node, ast.ClassDef):
+            owner = Class(self, node, f"{inside.prefix}{node.name}")
+            self.classes.setdefault(node.name, owner)
+            within = _Inside(f"{owner.qualname}.", owner, inside.outer, [])
+            self._below(node, [*node.bases, *node.keywords, *node.body], todo)
+            todo.append(within)
+        else:
+            function = self._add_function(node, inside.prefix, inside.owner, inside.outer)
+            prefix = f"{function.qualname}."
+            body = [node.body] if isinstance(node, ast.Lambda) else node.body
+            self._below(node, body, todo)
+            todo.append(_Inside(prefix, None, function, function.nodes))
+            returns = getattr(node, "returns", None)
+            self._below(node, [node.args] if returns is None else [node.args, returns], todo)
+            todo.append(_Inside(prefix, None, function, []))
+        if not isinstance(node, ast.Lambda):
+            decorators = node.decorator_list
+        self._below(node, decorators, todo)
+        todo.append(inside)
+
+    def _below(
+        self, node: ast.AST, parts: Sequence[ast.AST], todo: list[Any]
+    ) -> None:
+        for part in parts:
+            self.parents[part] = node
+        todo += parts[::-1]
 
     def _add_function(
         self, node: AnyDef, prefix: str, owner: Class | None, outer: Function | None
@@ -195,6 +280,12 @@ class Module:
         if owner is not None and not isinstance(node, ast.Lambda):
             owner.methods[name] = function
         return function
+
+    def forget(self) -> None:
+        """Lets go of all that was found out, so that the tree goes away at once: nothing of it
+        waits for the collector, to which a tree is a million objects to look through."""
+        for each in (*self.functions, *self.classes.values(), self):
+            each.__dict__.clear()
 
     def calls(self) -> Iterator[tuple[Function, ast.Call]]:
         """Every call, with the function that it stands in."""

@@ -12,6 +12,10 @@ from collections.abc import Iterator
 __all__ = ["Names", "dotted"]
 
 _BLOCKS = ("body", "orelse", "finalbody", "handlers", "cases")
+_SIMPLE = frozenset(
+    {ast.Expr, ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return, ast.Raise, ast.Import,
+     ast.ImportFrom, ast.Assert, ast.Delete, ast.Pass, ast.Break, ast.Continue}
+)  # fmt: skip
 
 
 class Names:
@@ -52,8 +56,9 @@ def _statements(tree: ast.Module) -> Iterator[ast.AST]:
     found: list[ast.AST] = list(tree.body)
     for node in found:  # it grows while we go
         yield node
-        for part in _BLOCKS:
-            found += getattr(node, part, ())
+        if type(node) not in _SIMPLE:
+            for part in _BLOCKS:
+                found += getattr(node, part, ())
 
 
 def dotted(node: ast.expr) -> str:

@@ -20,6 +20,7 @@ __all__ = [
     "Owned",
     "Use",
     "bodies_in",
+    "makes_tasks",
     "own_tasks",
     "owned_tasks",
     "unguarded_uses",
@@ -70,17 +71,23 @@ def _kept_by_self(function: Function) -> tuple[tuple[str, Creation], ...]:
 
 @remembered
 def own_tasks(klass: Class) -> tuple[Owned, ...]:
-    """Those that the class itself has to do with: it makes them, touches them, or has a close method
-    of its own. What a base does all by itself is said of the base."""
-    closes = any(is_close_name(name) for name in klass.methods)
-    touched = {deed.root for function in klass.functions for deed in deeds(function)}
+    """Those that the class itself has to do with: it makes them, or has a close method of its own.
+    What a base does all by itself is said of the base."""
+    if any(is_close_name(name) for name in klass.methods):
+        return owned_tasks(klass)
+    if not makes_tasks(klass):
+        return ()
     return tuple(
         owned
         for owned in owned_tasks(klass)
-        if closes
-        or owned.root in touched
-        or any(m.function.klass is klass for m in owned.creations)
+        if any(made.function.klass is klass for made in owned.creations)
     )
+
+
+@remembered
+def makes_tasks(klass: Class) -> bool:
+    """Whether it makes a task and keeps it; asked first, because no other file has to be read."""
+    return any(map(_kept_by_self, klass.functions))
 
 
 def bodies_in(klass: Class | None, made: Creation) -> list[Function]:

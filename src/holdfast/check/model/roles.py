@@ -6,7 +6,6 @@ import ast
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 
 from holdfast.check.model.function import Function
 from holdfast.check.model.memo import remembered
@@ -19,6 +18,7 @@ __all__ = [
     "Library",
     "brings_loop",
     "close_methods",
+    "close_methods_here",
     "foreign",
     "is_close_name",
     "is_start_name",
@@ -214,7 +214,17 @@ def close_methods(klass: Class) -> list[Function]:
     return [method for name, method in klass.all_methods.items() if is_close_name(name)]
 
 
-@lru_cache(maxsize=512)
+def close_methods_here(klass: Class) -> list[Function]:
+    """Those of them that stand in the file of the class; no other is read for the answer."""
+    found: dict[str, Function] = {}
+    for each in klass.near:
+        for name, method in each.methods.items():
+            if is_close_name(name):
+                found.setdefault(name, method)
+    return list(found.values())
+
+
+@remembered
 def tasks_of(module: Module) -> tuple[Creation, ...]:
     """Every making of a task in a module."""
     return tuple(creations(module))
@@ -362,10 +372,13 @@ def _targets(function: Function, given: ast.expr) -> Iterator[Function]:
 
 def _called_by_base(klass: Class) -> Iterator[tuple[Function, ast.AST]]:
     """The `run` of a thread, and what a library's base class calls on its thread."""
+    libraries = [each for each in _used_libraries(klass.module) if each.bases]
+    if not libraries and "run" not in klass.methods:
+        return
     bases = {name for each in klass.lineage for name in each.base_names}
     if "threading.Thread" in bases and "run" in klass.methods:
         yield klass.methods["run"], klass.node
-    for library in _used_libraries(klass.module):
+    for library in libraries:
         if any(name.rpartition(".")[2] in library.bases for name in bases):
             for name in sorted(library.methods & klass.methods.keys()):
                 if not klass.methods[name].is_async:

@@ -16,7 +16,7 @@ from holdfast.check.model.flow import catches_cancellation, walk_here
 from holdfast.check.model.function import Function
 from holdfast.check.model.memo import remembered
 from holdfast.check.model.module import Class, Module
-from holdfast.check.model.owned import bodies_in, owned_tasks
+from holdfast.check.model.owned import bodies_in, makes_tasks, owned_tasks
 from holdfast.check.model.project import ended_names
 from holdfast.check.model.roles import close_methods, reached_from
 from holdfast.check.model.tasks import Creation, resolve_function
@@ -45,7 +45,7 @@ class Service:
 @remembered
 def never_ended(klass: Class) -> tuple[Service, ...]:
     """The services that a class starts in its own methods, and that nobody can end."""
-    if not klass.is_complete:
+    if not makes_tasks(klass) or not klass.is_complete:
         return ()
     return tuple(
         service

@@ -82,6 +82,8 @@ def _scopes(module: Module) -> Iterator[tuple[Class | None, tuple[Function, ...]
 @remembered
 def slots_of(module: Module) -> tuple[Slots, ...]:
     """Each class, and the module itself, with every task that is put into one of its dicts."""
+    if not any(map(_stored_in, (module.body, *module.functions))):
+        return ()  # what another file does is said of that one
     return tuple(
         Slots(klass, functions, tuple(_stores(klass, functions)))
         for klass, functions in _scopes(module)

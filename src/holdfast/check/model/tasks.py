@@ -121,7 +121,10 @@ def is_loop(function: Function, node: ast.expr) -> bool:
 
 def _makes_task(function: Function, call: ast.Call) -> bool:
     # Asked for every call of a file: what only looks up names comes last.
-    if isinstance(call.func, ast.Attribute) and call.func.attr not in _LAST:
+    func = call.func
+    if isinstance(func, ast.Name):
+        return function.module.names.known(func.id) in _PLAIN
+    if not isinstance(func, ast.Attribute) or func.attr not in _LAST:
         return False
     if function.name_of(call.func) in _PLAIN:
         return True
@@ -140,9 +143,9 @@ def resolve_function(function: Function, node: ast.expr) -> Iterator[Function]:
     """The functions of this module that an expression names."""
     match node:
         case ast.Attribute(ast.Name(owner), attr) if owner == function.self_here and owner:
-            klass = function.klass
-            if klass is not None and attr in klass.all_methods:
-                yield klass.all_methods[attr]
+            method = function.klass.method(attr) if function.klass is not None else None
+            if method is not None:
+                yield method
         case ast.Name(name):
             inner = next((each for each in _visible(function) if each.name == name), None)
             found = inner or function.module.find_function(name)

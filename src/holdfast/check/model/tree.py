@@ -7,10 +7,12 @@ third of a tree, and one object for all places.
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Sequence
+from typing import Any
 
 __all__ = ["LEAVES", "children"]
 
-LEAVES = frozenset({ast.Name, ast.Constant, ast.alias, ast.Pass})
+LEAVES = frozenset({ast.Name, ast.Constant, ast.alias, ast.Pass, ast.Global, ast.Nonlocal})
 """Kinds of nodes that have nothing below them."""
 
 _NO_NODES = frozenset(
@@ -19,27 +21,52 @@ _NO_NODES = frozenset(
         *("simple", "conversion", "kind", "type_comment", "lineno", "tag", "rest", "kwd_attrs"),
     }
 )
-_PARTS: dict[type[ast.AST], tuple[str, ...]] = {
-    ast.Constant: (),
-    ast.Name: (),
-    ast.alias: (),
-    ast.Global: (),
-    ast.Nonlocal: (),
-    ast.arg: ("annotation",),
-}
+_Parts = Callable[[Any], Sequence[ast.AST]]
 
 
-def children(node: ast.AST) -> list[ast.AST]:
+def children(node: ast.AST) -> Sequence[ast.AST]:
     """The nodes right below this one, in source order."""
     kind = type(node)
     parts = _PARTS.get(kind)
     if parts is None:
-        parts = _PARTS[kind] = tuple(name for name in kind._fields if name not in _NO_NODES)
-    found: list[ast.AST] = []
-    for name in parts:
-        value = getattr(node, name, None)
-        if isinstance(value, list):
-            found += [each for each in value if isinstance(each, ast.AST)]
-        elif isinstance(value, ast.AST):
-            found.append(value)
-    return found
+        parts = _PARTS[kind] = _in_fields(kind)
+    return parts(node)
+
+
+def _in_fields(kind: type[ast.AST]) -> _Parts:
+    names = tuple(name for name in kind._fields if name not in _NO_NODES)
+
+    def parts(node: ast.AST) -> Sequence[ast.AST]:
+        found: list[ast.AST] = []
+        for name in names:
+            value = getattr(node, name, None)
+            if isinstance(value, list):
+                found += [each for each in value if isinstance(each, ast.AST)]
+            elif isinstance(value, ast.AST):
+                found.append(value)
+        return found
+
+    return parts
+
+
+# Nine nodes in ten are of these kinds; asking each for just what it has takes a third of the time.
+_PARTS: dict[type[ast.AST], _Parts] = {
+    **dict.fromkeys(LEAVES, lambda node: ()),
+    ast.Attribute: lambda node: (node.value,),
+    ast.Call: lambda node: (node.func, *node.args, *node.keywords),
+    ast.Expr: lambda node: (node.value,),
+    ast.Await: lambda node: (node.value,),
+    ast.keyword: lambda node: (node.value,),
+    ast.Assign: lambda node: (*node.targets, node.value),
+    ast.Subscript: lambda node: (node.value, node.slice),
+    ast.BinOp: lambda node: (node.left, node.right),
+    ast.BoolOp: lambda node: node.values,
+    ast.UnaryOp: lambda node: (node.operand,),
+    ast.Compare: lambda node: (node.left, *node.comparators),
+    ast.Tuple: lambda node: node.elts,
+    ast.List: lambda node: node.elts,
+    ast.JoinedStr: lambda node: node.values,
+    ast.Return: lambda node: () if node.value is None else (node.value,),
+    ast.arg: lambda node: () if node.annotation is None else (node.annotation,),
+    ast.If: lambda node: (node.test, *node.body, *node.orelse),
+}

@@ -17,7 +17,7 @@ from holdfast.check.model.effects import Effect, effects, runs
 from holdfast.check.model.function import Function
 from holdfast.check.model.module import Class, Module
 from holdfast.check.model.owned import Owned, Use, bodies_in, own_tasks, unguarded_uses
-from holdfast.check.model.roles import close_methods
+from holdfast.check.model.roles import close_methods_here
 from holdfast.check.model.teardown import Ending, ending
 from holdfast.check.rules.rule import Rule, found, related
 
@@ -28,8 +28,8 @@ def check(module: Module) -> Iterator[Finding]:
     seen: set[tuple[ast.AST, str]] = set()
     for klass in module.classes.values():
         for owned in own_tasks(klass):
-            for method in close_methods(klass):
-                if method.module is not module or _runs_itself(klass, owned, method):
+            for method in close_methods_here(klass):
+                if _runs_itself(klass, owned, method):
                     continue
                 for finding, at in _judge(klass, owned, method):
                     if (at, finding.message) not in seen:

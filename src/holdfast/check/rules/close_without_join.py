@@ -44,10 +44,11 @@ _KEEPS_NOTHING = {"len", "bool", "isinstance", "list", "tuple", "set", "sorted",
 def check(module: Module) -> Iterator[Finding]:
     seen: set[ast.AST] = set()
     for klass in module.classes.values():
-        if not klass.is_complete:
+        tasks = own_tasks(klass)
+        if not tasks or not klass.is_complete:
             continue
         methods = sorted(close_methods(klass), key=lambda method: not method.is_async)
-        for owned in own_tasks(klass):
+        for owned in tasks:
             ways = [(m, cancel) for m in methods for cancel in _cancels(klass, m, owned)]
             if not ways or _is_joined_somewhere(klass, owned):
                 continue

@@ -16,7 +16,7 @@ from holdfast.check.model.effects import Effect, effects, is_direct, runs
 from holdfast.check.model.function import Function
 from holdfast.check.model.module import Class, Module
 from holdfast.check.model.owned import Owned, Use, bodies_in, own_tasks, uses
-from holdfast.check.model.roles import close_methods
+from holdfast.check.model.roles import close_methods_here
 from holdfast.check.model.tasks import Creation
 from holdfast.check.model.teardown import Ending, ending
 from holdfast.check.rules.rule import Rule, found, related
@@ -32,9 +32,9 @@ def check(module: Module) -> Iterator[Finding]:
     seen: set[ast.AST] = set()
     for klass in module.classes.values():
         for owned in own_tasks(klass):
-            for method in close_methods(klass):
+            for method in close_methods_here(klass):
                 end = ending(klass, method, owned.root)
-                if method.module is not module or not (end.cancels or end.joins):
+                if not (end.cancels or end.joins):
                     continue
                 for close in effects(method, klass):
                     use = _used_after(klass, owned, end, close)

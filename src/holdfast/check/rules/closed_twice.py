@@ -16,7 +16,7 @@ from holdfast.check.model.flow import Node
 from holdfast.check.model.function import Function
 from holdfast.check.model.guards import is_presence_test, locks_over
 from holdfast.check.model.module import Module
-from holdfast.check.model.roles import close_methods
+from holdfast.check.model.roles import close_methods_here
 from holdfast.check.rules.rule import Rule, found, related
 
 __all__ = ["RULE"]
@@ -25,8 +25,8 @@ __all__ = ["RULE"]
 def check(module: Module) -> Iterator[Finding]:
     seen: set[ast.AST] = set()
     for klass in module.classes.values():
-        for method in close_methods(klass):
-            if method.module is not module or not method.is_async:
+        for method in close_methods_here(klass):
+            if not method.is_async:
                 continue
             for test, flag in _late_flags(method):
                 if flag.node not in seen and not locks_over(klass, method, flag.node):

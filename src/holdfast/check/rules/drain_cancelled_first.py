@@ -15,7 +15,7 @@ from holdfast.check.model.effects import Effect, effects, is_direct
 from holdfast.check.model.function import Function
 from holdfast.check.model.module import Class, Module
 from holdfast.check.model.owned import Owned, Use, own_tasks, uses
-from holdfast.check.model.roles import close_methods
+from holdfast.check.model.roles import close_methods_here
 from holdfast.check.model.teardown import ending
 from holdfast.check.rules.rule import Rule, found, related
 
@@ -29,9 +29,7 @@ def check(module: Module) -> Iterator[Finding]:
     for klass in module.classes.values():
         for owned in own_tasks(klass):
             for drained in _drained(klass, owned):
-                for method in close_methods(klass):
-                    if method.module is not module:
-                        continue
+                for method in close_methods_here(klass):
                     for cancel, told in _wrong_order(klass, method, owned, drained.root):
                         if cancel.node not in seen:
                             seen.add(cancel.node)

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from holdfast.check.finding import Finding
 from holdfast.check.model.deeds import Deed, deeds
 from holdfast.check.model.effects import callers, effects, members, runs
-from holdfast.check.model.flow import Node, suspends
+from holdfast.check.model.flow import Node, suspends, walk_here
 from holdfast.check.model.function import Function
 from holdfast.check.model.guards import is_looked_at, is_presence_test, locks_over, looks
+from holdfast.check.model.memo import remembered
 from holdfast.check.model.module import Class, Module
 from holdfast.check.model.roles import is_close_name, run_in, task_bodies
 from holdfast.check.rules.rule import Rule, found, related
@@ -32,18 +33,39 @@ _ENDING = re.compile(r"\w*(close|stop|disconnect|lost|shutdown|teardown|kill|cle
 def check(module: Module) -> Iterator[Finding]:
     seen: set[ast.AST] = set()
     for klass in module.classes.values():
-        functions = list(members(klass))
+        # A look comes first: without one, neither deeds nor other files have to be known.
+        here = [each for part in klass.near for each in part.functions if _looks_first(each)]
+        functions = list(members(klass)) if here else []
         clears = _clears(functions)
         for function in functions if clears else ():
-            if function.module is not module or not function.is_async:
-                continue
-            if is_close_name(function.name):
+            if function not in here:
                 continue
             for clear in _clears_of_others(klass, function, clears):
                 stale = _stale(klass, function, clear.root, clear)
                 if stale is not None and stale[1].node not in seen:
                     seen.add(stale[1].node)
                     yield _finding(klass, stale[0], stale[1], clear)
+
+
+@remembered
+def _looks_first(function: Function) -> bool:
+    """Whether a coroutine that is there to go on tests an attribute of its object."""
+    if not function.is_async or is_close_name(function.name):
+        return False
+    return any(
+        isinstance(node, (ast.If, ast.While)) and _names_own(function, node.test)
+        for node in function.nodes
+    )
+
+
+def _names_own(function: Function, test: ast.expr) -> bool:
+    """Whether a test has an attribute of `self` in it."""
+    return any(
+        isinstance(each, ast.Attribute)
+        and isinstance(each.value, ast.Name)
+        and each.value.id == function.self_here
+        for each in walk_here(test)
+    )
 
 
 def _clears(functions: list[Function]) -> list[Deed]:

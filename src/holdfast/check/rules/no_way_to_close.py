@@ -24,7 +24,8 @@ _CODE = "HF112"
 def check(module: Module) -> Iterator[Finding]:
     """Services in classes that cannot be closed."""
     for klass in module.classes.values():
-        for service in never_ended(klass) if not close_methods(klass) else ():
+        services = never_ended(klass)
+        for service in services if services and not close_methods(klass) else ():
             yield found(
                 _CODE,
                 module,

@@ -18,7 +18,7 @@ from holdfast.check.model.function import Function
 from holdfast.check.model.holders import all_inner
 from holdfast.check.model.module import Class, Module
 from holdfast.check.model.owned import owned_tasks
-from holdfast.check.model.roles import close_methods
+from holdfast.check.model.roles import close_methods, is_close_name
 from holdfast.check.model.tasks import Creation
 from holdfast.check.rules.rule import Rule, found, related
 
@@ -33,17 +33,20 @@ def check(module: Module) -> Iterator[Finding]:
         if function.is_async:
             for node in function.nodes:
                 match node:
-                    case ast.Assign([ast.Name(name)], ast.Call(func) as call):
-                        klass = module.find_class(function.name_of(func))
-                        if klass is not None:
-                            yield from _passed_by(module, function, name, call, klass)
+                    case ast.Assign([ast.Name(name)], ast.Call() as call):
+                        yield from _passed_by(module, function, name, call)
 
 
 def _passed_by(
-    module: Module, function: Function, name: str, call: ast.Call, klass: Class
+    module: Module, function: Function, name: str, call: ast.Call
 ) -> Iterator[Finding]:
     calls = _calls_on(function, name)
     if calls is None or len(function.assigned.get(name, ())) != 1:
+        return
+    if not any(is_close_name(method) for method, _ in calls):
+        return
+    klass = module.find_class(function.name_of(call.func))
+    if klass is None:
         return
     started = _started(klass, {"__init__", *(method for method, _ in calls)})
     closing = {method.name for method in close_methods(klass)}

@@ -17,7 +17,7 @@ from holdfast.check.model.effects import members, runs
 from holdfast.check.model.function import Function
 from holdfast.check.model.guards import locks_over
 from holdfast.check.model.module import Class, Module
-from holdfast.check.model.roles import close_methods, is_close_name
+from holdfast.check.model.roles import close_methods_here, is_close_name
 from holdfast.check.model.slots import compares_identity
 from holdfast.check.rules.rule import Rule, found, related
 
@@ -27,8 +27,8 @@ __all__ = ["RULE"]
 def check(module: Module) -> Iterator[Finding]:
     seen: set[ast.AST] = set()
     for klass in module.classes.values():
-        for method in close_methods(klass):
-            if method.module is not module or not method.is_async or compares_identity(method):
+        for method in close_methods_here(klass):
+            if not method.is_async or compares_identity(method):
                 continue
             for before, after in _stretches(method):
                 refill = _refill(klass, method, after)

@@ -24,9 +24,10 @@ _CODE = "HF111"
 def check(module: Module) -> Iterator[Finding]:
     """Services that outlive the close of their owner."""
     for klass in module.classes.values():
-        closing = close_methods(klass)
-        for service in never_ended(klass) if closing else ():
-            close = closing[0]
+        for service in never_ended(klass):
+            close = next(iter(close_methods(klass)), None)
+            if close is None:
+                continue  # that is another kind of bug
             yield found(
                 _CODE,
                 module,
