@@ -29,6 +29,8 @@ _OF_LOOPS = {"run_in_executor", "create_future"}
 
 def check(module: Module) -> Iterator[Finding]:
     """Futures that are given to `create_task`."""
+    if "create_task" not in module.source.text:
+        return
     for function, call in module.calls():
         if call.args and _takes_coroutines(function, call):
             for made, name in _futures(function, call.args[0]):
