@@ -7,12 +7,14 @@
     model/      facts about it
     rules/      one file for each rule: facts to findings
     finding     what a rule has found
+    fixes/      what would mend it
+    show        the line of pytest that shows it
     noqa        what a comment takes back
     engine      all of that, one after the other: a report
     jobs        the same on several processes
     cache       what was found last time
     baseline    what is known
-    fixing      what can be mended
+    fixing      applies what mends
     output/     how it is shown
 
 >>> from holdfast.check import check

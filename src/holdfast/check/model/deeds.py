@@ -75,13 +75,13 @@ def _find_to_parameters(function: Function, depth: int) -> dict[str, frozenset[K
 
 def _deeds(function: Function, depth: int) -> Iterator[Deed]:
     for node in function.nodes:
-        kind_of_node = type(node)
-        if kind_of_node in _DOING:
-            for kind, root in _done_by(function, node):
+        if type(node) not in _DOING:
+            continue
+        for kind, root in _done_by(function, node):
+            yield Deed(kind, root, node, function)
+        if isinstance(node, ast.Call):
+            for kind, root in _done_by_callee(function, node, depth):
                 yield Deed(kind, root, node, function)
-            if kind_of_node is ast.Call:
-                for kind, root in _done_by_callee(function, node, depth):
-                    yield Deed(kind, root, node, function)
 
 
 def _done_by_callee(function: Function, call: ast.Call, depth: int) -> Iterator[tuple[Kind, str]]:
@@ -133,7 +133,7 @@ def _each(kind: Kind, roots: Iterable[str]) -> Iterator[tuple[Kind, str]]:
 # What `_done_by` looks for: one node in three.
 _DOING = {
     ast.Call, ast.Await, ast.AsyncFor, ast.comprehension, ast.Assign, ast.AnnAssign, ast.Delete,
-    ast.Attribute,
+    ast.Attribute, ast.withitem,
 }  # fmt: skip
 
 

@@ -2,10 +2,8 @@
 
 Evidence: it is made once for all, at the top of a module or in the body of a class, a coroutine waits
 for it, and that coroutine is run on more than one loop: `asyncio.run` in two functions, or in a
-function that runs on threads. Or it stands in the body of a class and is waited for as `self.lock`:
-each object takes for its own what all objects on all loops share.
-A primitive that is made once for all and waited for is pedantic without that: with one loop for
-the life of the process it works.
+function that runs on threads. A primitive that is made once for all and waited for is pedantic
+without that: with one loop for the life of the process it works.
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ from collections.abc import Iterator
 
 from holdfast.check.finding import Finding
 from holdfast.check.model.function import Function
-from holdfast.check.model.module import Module
+from holdfast.check.model.module import Class, Module
 from holdfast.check.model.roles import on_threads, reached_from
 from holdfast.check.model.tasks import resolve_function
 from holdfast.check.rules.rule import Rule, found, related
@@ -59,7 +57,8 @@ def check(module: Module) -> Iterator[Finding]:
             + (", and all objects of the class share it" if is_taken_for_own else ""),
             related(module, users[0].node, "waited for here"),
             *more,
-            pedantic=not several and not is_taken_for_own,
+            # On one loop it works: that all objects share it may be what is meant.
+            pedantic=not several,
         )
 
 
@@ -68,11 +67,14 @@ def _made_once(module: Module) -> Iterator[tuple[str, ast.stmt]]:
     for stmt in module.source.tree.body:
         yield from ((name, stmt) for name in _made_by(module, stmt))
     for klass in module.classes.values():
-        if any(name in _COPYING for part in klass.lineage for name in part.base_names):
-            continue
-        for stmt in klass.node.body:
-            for name in _made_by(module, stmt):
-                yield f"self.{name}", stmt
+        made = [(name, stmt) for stmt in klass.node.body for name in _made_by(module, stmt)]
+        # Asked last: other files may have to be read for it.
+        if made and not _is_copied(klass):
+            yield from ((f"self.{name}", stmt) for name, stmt in made)
+
+
+def _is_copied(klass: Class) -> bool:
+    return any(name in _COPYING for part in klass.lineage for name in part.base_names)
 
 
 def _made_by(module: Module, stmt: ast.stmt) -> Iterator[str]:
