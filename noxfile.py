@@ -1,7 +1,8 @@
 """The checks of this project. A bare `nox` runs what must pass before a change goes in.
 
 `nox -s bench` and `nox -s soak` measure, `nox -s wild` looks for real bugs in published packages,
-`nox -s right` for false alarms, all on demand; `nox -s dev` fills a `.venv` to work in.
+`nox -s right` for false alarms, `nox -s neighbours` tries the bridges with older releases, all on
+demand; `nox -s dev` fills a `.venv` to work in.
 """
 
 import os
@@ -19,6 +20,9 @@ nox.options.reuse_venv = "no"
 
 # Trust what the machine trusts, as pip does: behind a proxy uv's own authorities are not enough.
 os.environ.setdefault("UV_SYSTEM_CERTS", "1")
+# The suite starts hundreds of interpreters. Where bytecode may not be kept, each of them would
+# compile all that it imports once more: up to two thirds of its time.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 # Those that are missing are skipped; the one that runs nox is always there.
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -42,6 +46,8 @@ def prepare(session: nox.Session, group: str, *extras: str) -> None:
 def tests(session: nox.Session) -> None:
     """The suite on each Python; warnings are errors; the one that runs nox counts branches."""
     prepare(session, "test", "cli", "test")
+    # pytest keeps only what it has rewritten; the programs that tests start import the plain files.
+    session.run("python", "-m", "compileall", "-q", "src")
     suite = ["python", "-m", "pytest", "-q", "-W", "error", *SPREAD, *session.posargs]
     if session.python != HERE:
         session.run(*suite, *(f"--ignore={each}" for each in LONG))
@@ -106,6 +112,15 @@ def wild(session: nox.Session) -> None:
     session.run("python", os.path.join("wild", "run.py"), *session.posargs)
     if not session.posargs:  # they choose among the bugs to explore
         session.run("python", os.path.join("wild", "fixes.py"))
+
+
+@nox.session
+@nox.parametrize("release", ["reactivex==4.0.4", "reactivex==5.1.0", "langgraph==0.2.60"])
+def neighbours(session: nox.Session, release: str) -> None:
+    """The bridges with older releases of their neighbours; the suite has the newest."""
+    prepare(session, "test", "cli", "test")
+    session.install("-q", release)
+    session.run("pytest", "-q", "-W", "default", "tests/bridges", *session.posargs)
 
 
 @nox.session

@@ -10,6 +10,8 @@ The house, room by room:
     holdfast.census      what is alive now
     holdfast.leaks       which code leaves something behind, and what
     holdfast.explore     runs a program under the schedules nobody tried
+    holdfast.bridges     the runtime beside reactivex, langgraph, anyio, aiohttp
+    holdfast.casebook    five systems: as reported, as the report would fix it, as it should be
     holdfast.pytest_plugin   `pytest --holdfast`, `@pytest.mark.explore`
     holdfast.cli         the `holdfast` command
 
@@ -85,6 +87,6 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """The rooms that a program asks for by name; who only wants the runtime does not load them."""
-    if name in ("census", "check", "explore", "leaks"):
+    if name in ("bridges", "casebook", "census", "check", "explore", "leaks"):
         return import_module(f"holdfast.{name}")
     raise AttributeError(f"module 'holdfast' has no attribute {name!r}")

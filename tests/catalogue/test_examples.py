@@ -16,6 +16,8 @@ from tests.catalogue.probes import (  # noqa: F401  (each registers its probes)
 )
 from tests.catalogue.probing import PROBES, examine
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: f"{kind.code}-{kind.name}")
 
 

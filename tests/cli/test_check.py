@@ -15,6 +15,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 import holdfast.cli.check
+from holdfast.catalogue import kind
+from holdfast.check.rules import close_without_join, task_dropped
 from holdfast.check.rules.rule import Rule
 from holdfast.cli.app import app
 from tests.check.tiny import RULE
@@ -151,6 +153,41 @@ def test_fix_mends_and_diff_only_shows() -> None:
         path.read_text() == "import asyncio\nkeep(asyncio)\nkeep(keep(1))  # noqa: HF201, HF102\n"
     )
     assert run("--diff").exit_code == 0
+
+
+def test_a_suggestion_is_shown_and_goes_in_only_if_it_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.check.rules.RULES", (task_dropped.RULE, close_without_join.RULE))
+    source = kind("HF101").wrong + "\n\n" + kind("HF303").wrong.replace("import asyncio\n", "")
+    path = put("a.py", source)
+    told = run().stdout
+    assert (
+        "help: keep the task in `self._background_tasks` until it is done (--unsafe-fixes)" in told
+    )
+    assert "help: wait for its end after the cancel (--unsafe-fixes)" in told
+    assert told.endswith(" Of these, 2 with --unsafe-fixes: look at --diff first.\n")
+    assert [each["fix"]["safe"] for each in json.loads(run("--format", "json").stdout)] == [
+        False, False,
+    ]  # fmt: skip
+    [log] = json.loads(run("--format", "sarif").stdout)["runs"]
+    [change] = log["results"][0]["fixes"][0]["artifactChanges"]
+    assert len(change["replacements"]) == 3
+    assert run("--diff").stdout == ""
+    assert "+        task.add_done_callback(" in run("--diff", "--unsafe-fixes").stdout
+    assert run("--fix").exit_code == 1
+    assert path.read_text() == source
+    mended = run("--unsafe-fixes")
+    assert (mended.exit_code, mended.stderr) == (0, "Mended 2.\n")
+
+
+def test_a_caller_on_a_thread_that_nobody_understands_is_wrong_use() -> None:
+    put("pyproject.toml", '[tool.holdfast.check]\nthread-callbacks = ["connect"]\n')
+    put("a.py")
+    result = run()
+    assert (result.exit_code, "'connect' is none of 'package.function'" in result.stderr) == (
+        2, True,
+    )  # fmt: skip
 
 
 def test_a_file_that_cannot_be_mended_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

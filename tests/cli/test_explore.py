@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
@@ -20,6 +17,7 @@ from typer.testing import CliRunner, Result
 import holdfast.cli.explore
 from holdfast.cli.app import app
 from holdfast.explore import Progress
+from tests.cli.real_command import interrupted, start
 
 PROGRAMS = """
 import asyncio, os, socket, sys
@@ -365,6 +363,17 @@ def test_the_bar_says_how_fast_it_goes_and_what_was_found() -> None:
     assert "found, now made smaller: deadlock" in bar_of(True, late, found)
 
 
+def test_what_the_program_prints_stays_out_of_the_bar() -> None:
+    from rich.console import Console
+
+    console = Console(force_terminal=True, width=120, record=True, file=io.StringIO())
+    bar = holdfast.cli.explore._Bar(console)
+    with bar:
+        bar(Progress(1500, 10_000, 3.0, None))
+        print("the program speaks")  # noqa: T201 - as it would
+    assert "the program speaks" not in console.export_text()
+
+
 def test_no_bar_for_short_runs_or_where_nobody_looks() -> None:
     assert bar_of(True, Progress(64, 1000, 0.4, None)) == ""
     assert bar_of(False, Progress(64, 1000, 4.0, None)) == ""
@@ -373,62 +382,22 @@ def test_no_bar_for_short_runs_or_where_nobody_looks() -> None:
 # --- the real command ------------------------------------------------------------------------
 
 
-def start(
-    here: Path, *arguments: str, pass_fd: int | None = None, **environment: str
-) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "holdfast", "explore", *arguments],
-        cwd=here.parent,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        pass_fds=() if pass_fd is None else (pass_fd,),
-    )
-
-
 def test_the_real_command_leaves_with_the_right_status(here: Path) -> None:
     running = [
-        start(here, f"{here.stem}:fine"),
-        start(here, f"{here.name}:race", "--workers", "2"),
-        start(here, f"{here.stem}:sync"),
+        start("explore", here, f"{here.stem}:fine"),
+        start("explore", here, f"{here.name}:race", "--workers", "2"),
+        start("explore", here, f"{here.stem}:sync"),
     ]
     results = [process.communicate(timeout=60) for process in running]
     assert [process.returncode for process in running] == [0, 1, 2], results
     assert [bool(errors) for _, errors in results] == [False, False, True]
 
 
-def alive(mark: str) -> list[str]:
-    """The processes that have this mark in their environment."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (process / "environ").read_bytes():
-                found.append(process.name)
-        except OSError:  # it ended while we looked, or is not ours
-            continue
-    return found
-
-
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_prints_what_is_known_and_leaves_no_process(here: Path, workers: str) -> None:
-    if not Path("/proc/self/environ").exists():
-        pytest.skip("looks for orphans in /proc")
-    mark = uuid.uuid4().hex
-    hears, says = os.pipe()
-    os.set_blocking(says, False)
     arguments = (f"{here.stem}:long", "--seconds", "600", "--workers", workers)
-    process = start(here, *arguments, pass_fd=says, RUNNING=str(says), HOLDFAST_TEST_MARK=mark)
-    os.close(says)  # so that its end, if it comes too soon, is heard
-    try:
-        for _ in range(100):  # it is well under way
-            assert os.read(hears, 1)
-        process.send_signal(signal.SIGINT)
-        printed, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        os.close(hears)
-    assert (process.returncode, errors) == (130, "")
-    assert re.match(r"nothing found\n[\d,]+ schedules: ", printed)
-    assert "not checked: whatever was still to be tried when it was interrupted" in printed
-    assert alive(mark) == []
+    told = interrupted("explore", here, *arguments, after=100)
+    assert (told.status, told.errors) == (130, "")
+    assert re.match(r"nothing found\n[\d,]+ schedules: ", told.printed)
+    assert "not checked: whatever was still to be tried when it was interrupted" in told.printed
+    assert told.orphans == []

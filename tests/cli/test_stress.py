@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import json
-import os
 import re
-import signal
-import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
@@ -21,6 +17,9 @@ from typer.testing import CliRunner, Result
 import holdfast.cli.stress
 from holdfast.cli.app import app
 from holdfast.leaks.stressing import Progress
+from tests.cli.real_command import interrupted, start
+
+pytestmark = pytest.mark.usefixtures("small_heap")
 
 PROGRAMS = """
 import asyncio, holdfast, os, signal, sys
@@ -66,15 +65,6 @@ async def long():
 def sync(): ...
 async def needs(x): ...
 """
-
-
-@pytest.fixture(autouse=True, scope="module")
-def small_heap() -> Iterator[None]:
-    """The collector looks through what the tests here make, and not through all of pytest."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture
@@ -242,65 +232,18 @@ def test_no_bar_for_short_runs_or_where_nobody_looks() -> None:
 # --- the real command ------------------------------------------------------------------------
 
 
-def start(
-    here: Path, *arguments: str, pass_fd: int | None = None, **environment: str
-) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "holdfast", "stress", *arguments],
-        cwd=here.parent,
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        encoding="utf-8",
-        pass_fds=() if pass_fd is None else (pass_fd,),
-    )
-
-
 def test_the_real_command_leaves_with_the_right_status(here: Path) -> None:
     arguments = (f"{here.name}:leaky", "-n", "10", "--cancel=none")
-    process = start(here, *arguments, PYTHONIOENCODING="ascii")
+    process = start("stress", here, *arguments, PYTHONIOENCODING="ascii")
     printed, errors = process.communicate(timeout=60)
     assert (process.returncode, errors) == (1, "")
     assert "*" in printed  # the plot, on a terminal that can print no more
     assert printed.isascii()
 
 
-def alive(mark: str) -> list[str]:
-    """The processes that have this mark in their environment."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark.encode() in (process / "environ").read_bytes():
-                found.append(process.name)
-        except OSError:  # it ended while we looked, or is not ours
-            continue
-    return found
-
-
 def test_ctrl_c_prints_what_is_known_and_leaves_no_process(here: Path) -> None:
-    if not Path("/proc/self/environ").exists():
-        pytest.skip("looks for orphans in /proc")
-    mark = uuid.uuid4().hex
-    hears, says = os.pipe()
-    process = start(
-        here,
-        f"{here.stem}:long",
-        *("-n", "1000000"),
-        pass_fd=says,
-        RUNNING=str(says),
-        HOLDFAST_TEST_MARK=mark,
-    )
-    os.close(says)  # so that its end, if it comes too soon, is heard
-    try:
-        for _ in range(30):  # it is well under way
-            assert os.read(hears, 1)
-        process.send_signal(signal.SIGINT)
-        printed, errors = process.communicate(timeout=60)
-    finally:
-        process.kill()
-        os.close(hears)
-    assert (process.returncode, errors) == (130, "")
-    assert re.match(r"too few rounds to tell a growth: [\d,]+ runs? after ", printed), printed
-    assert re.search(r"not checked: the [\d,]+ runs that were still to come", printed)
-    assert alive(mark) == []
+    told = interrupted("stress", here, f"{here.stem}:long", "-n", "1000000", after=30)
+    assert (told.status, told.errors) == (130, "")
+    assert re.match(r"too few rounds to tell a growth: [\d,]+ runs? after ", told.printed), told
+    assert re.search(r"not checked: the [\d,]+ runs that were still to come", told.printed)
+    assert told.orphans == []

@@ -11,9 +11,10 @@ import pytest
 from typer.testing import CliRunner
 
 import holdfast
+from holdfast import casebook
 from holdfast.cli import stops
 from holdfast.cli.app import app
-from holdfast.cli.tour import ROOMS, is_built, visit
+from holdfast.cli.tour import ROOMS, asked_for, is_built, visit
 
 STOP_OF = {stop.program: stop for stop in stops.STOPS}
 
@@ -58,7 +59,7 @@ def test_what_a_platform_lacks_is_said_and_the_tour_goes_on() -> None:
 
 
 def test_every_program_fits_a_terminal_of_eighty_columns() -> None:
-    result = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["tour"])
+    result = CliRunner(env={"COLUMNS": "80"}).invoke(app, ["tour", "rooms"])
     shown = "\n".join(line.strip("│ ") for line in result.output.splitlines())
     for stop in stops.STOPS:
         for line in inspect.getsource(stop.program).splitlines():
@@ -99,7 +100,7 @@ def test_no_stop_leaves_a_task_behind(stop: stops.Stop) -> None:
 
 
 def test_the_tour_shows_each_program_with_what_it_saw_and_the_map() -> None:
-    result = CliRunner(env={"COLUMNS": "160"}).invoke(app, ["tour"])
+    result = CliRunner(env={"COLUMNS": "160"}).invoke(app, ["tour", "rooms"])
     assert result.exit_code == 0, result.output
     for number, stop in enumerate(stops.STOPS, start=1):
         assert f"{number}. {stop.title}" in result.output
@@ -109,6 +110,35 @@ def test_the_tour_shows_each_program_with_what_it_saw_and_the_map() -> None:
     for room in ROOMS:
         (line,) = [line for line in result.output.splitlines() if room.question in line]
         assert ("here" if is_built(room.name) else "to come") in line
+
+
+def test_a_case_is_shown_with_its_claims_and_each_chapter_and_written_as_pages(
+    tmp_path: Path,
+) -> None:
+    pages = tmp_path / "pages"
+    runner = CliRunner(env={"COLUMNS": "160"})
+    result = runner.invoke(app, ["tour", "captures", "--html", str(pages)])
+    assert result.exit_code == 0, result.output
+    assert "Case 000, captures: A task for each key" in result.output
+    assert "It evicts the successor" in result.output
+    for words in ("HF204", "are edited side by side", "nothing found", "HF102", "Nothing is left."):
+        assert words in result.output
+    assert "The house" not in result.output
+    assert {each.name for each in pages.iterdir()} >= {"index.html", "captures.html"}
+    timelines = [each for each in pages.iterdir() if each.name.startswith("captures-")]
+    assert len(timelines) == 2
+
+
+def test_an_unknown_stop_is_bad_use_and_names_those_that_there_are() -> None:
+    result = CliRunner(env={"COLUMNS": "160"}).invoke(app, ["tour", "attic"])
+    assert result.exit_code == 2
+    assert "there is no case 'attic'" in result.output
+    assert "and rooms" in result.output
+
+
+def test_without_a_stop_all_cases_are_meant() -> None:
+    assert asked_for("") == casebook.cases()
+    assert asked_for("rooms") == ()
 
 
 def test_a_room_is_built_when_it_can_be_imported() -> None:

@@ -22,16 +22,9 @@ from holdfast.leaks import StressReport, stress
 from holdfast.leaks.stress_report import Growth
 from holdfast.leaks.stressing import Course, Endless, Progress
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 Program = Callable[[], Any]
-
-
-@pytest.fixture(autouse=True, scope="module")
-def small_heap() -> Iterator[None]:
-    """The collector looks through what the tests here make, and not through all of pytest."""
-    gc.collect()
-    gc.freeze()
-    yield
-    gc.unfreeze()
 
 
 @pytest.fixture

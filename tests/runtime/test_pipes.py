@@ -17,6 +17,8 @@ from holdfast.runtime.output_record import GAP, Record
 from holdfast.runtime.pipes import HIGH_WATER, Chunks, Lines, Pipe
 from tests.runtime.processes import drive, on_each_loop, outcome, turns, until
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 class Transport(asyncio.ReadTransport):
     """A read transport that only notes whether it was paused."""

@@ -34,6 +34,8 @@ from tests.runtime.processes import (
     zombies,
 )
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 # A start takes fewer turns than this on every loop; the first test below holds it to that.
 START_TURNS = 20
 

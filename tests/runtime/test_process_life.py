@@ -36,6 +36,8 @@ from tests.runtime.processes import (
     until,
 )
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 
 @on_each_loop
 def test_input_goes_in_and_output_comes_out(kind: str) -> None:

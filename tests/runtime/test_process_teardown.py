@@ -28,6 +28,8 @@ from tests.runtime.processes import (
     until,
 )
 
+pytestmark = pytest.mark.usefixtures("small_heap")
+
 MEGABYTE = 1 << 20
 
 # Writes four megabytes when it is told to end, and only then ends.

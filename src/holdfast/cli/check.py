@@ -187,7 +187,7 @@ def _bad_use(what: str) -> NoReturn:
 
 
 def _explain(code: str) -> NoReturn:
-    from holdfast.check.output.explain import own
+    from holdfast.check.output.explain import own, shown_by
     from holdfast.cli.explain import explain
 
     told = own(code)
@@ -195,6 +195,7 @@ def _explain(code: str) -> NoReturn:
         _out(told)
     else:
         explain(code)
+        _out(shown_by(code))
     raise typer.Exit(0)
 
 

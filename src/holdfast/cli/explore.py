@@ -5,24 +5,22 @@ breaks it. What is asked for, and what is printed; the exploring itself is `hold
 from __future__ import annotations
 
 import json
-import logging
-import os
 import shlex
 import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn
+from rich.progress import BarColumn, TextColumn
 from rich.text import Text
 from typer.core import TyperCommand
 
 import holdfast.explore
 from holdfast.catalogue import UnknownCode, kind
+from holdfast.cli.many_runs import LateBar, silence
 from holdfast.cli.target import BadTarget, find, near
 from holdfast.explore import (
     BadToken,
@@ -193,11 +191,11 @@ class _Telling:
     def explored(self, campaign: Campaign) -> NoReturn:
         bar = _Bar(Console(file=sys.stderr))
         try:
-            with _silence(), bar:
+            with silence(), bar:
                 campaign.run(bar)
         except KeyboardInterrupt:
             pass  # what was found until then is worth printing
-        with _silence():
+        with silence():
             result = campaign.result()
             found = result.counterexample
             if self._as_json:
@@ -213,7 +211,7 @@ class _Telling:
         # The program may speak this once; if the answer is JSON, not on the same stream.
         with redirect_stdout(sys.stderr if self._as_json else sys.stdout):
             found = holdfast.explore.replay(program, token)
-        with _silence():
+        with silence():
             if self._as_json:
                 self._say_json(_as_json(self._target, None, self._line(found), found))
             else:
@@ -312,57 +310,20 @@ def _departures(found: Counterexample) -> list[str] | None:
 # --- while it runs -----------------------------------------------------------------------------
 
 
-@contextmanager
-def _silence() -> Iterator[None]:
-    """A program that prints a line prints it in every schedule: nobody wants to read that. The
-    loop's own log is as long."""
-    logger = logging.getLogger("asyncio")
-    before = logger.disabled
-    with open(os.devnull, "w", encoding="utf-8") as nowhere, ExitStack() as stack:
-        stack.enter_context(redirect_stdout(nowhere))
-        stack.enter_context(redirect_stderr(nowhere))
-        logger.disabled = True
-        try:
-            yield
-        finally:
-            logger.disabled = before
-
-
-class _Bar:
-    """A progress bar on a terminal, from the moment on at which it has taken long."""
+class _Bar(LateBar):
+    """How many schedules, how fast, and what was found."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._bar = Progress(
-            TextColumn("{task.completed:,} schedules"),
-            BarColumn(),
-            TextColumn("{task.fields[rate]:,.0f} a second"),
-            TextColumn("{task.fields[found]}", style="bold red", markup=False),
-            console=console,
-            auto_refresh=False,  # a thread of ours has no business beside those of the program
-            transient=True,
-        )
-        self._row = self._bar.add_task("", total=None, rate=0.0, found="nothing found yet")
-        self._shown = False
-
-    def __enter__(self) -> None:
-        """Nothing is shown until it has taken long."""
-
-    def __exit__(self, *exc: object) -> None:
-        if self._shown:
-            self._bar.stop()
+        schedules = TextColumn("{task.completed:,} schedules")
+        rate = TextColumn("{task.fields[rate]:,.0f} a second")
+        found = TextColumn("{task.fields[found]}", style="bold red", markup=False)
+        super().__init__(console, _PATIENCE, schedules, BarColumn(), rate, found)
 
     def __call__(self, now: holdfast.explore.Progress) -> None:
-        if not self._console.is_terminal or now.seconds < _PATIENCE:
-            return
-        if not self._shown:
-            self._shown = True
-            self._bar.start()
-        self._bar.update(
-            self._row,
+        self.show(
+            now.seconds,
             total=now.of,
             completed=now.schedules,
-            rate=now.schedules / now.seconds,
+            rate=now.schedules / now.seconds if now.seconds else 0.0,
             found=f"found, now made smaller: {now.found}" if now.found else "nothing found yet",
         )
-        self._bar.refresh()

@@ -5,20 +5,17 @@ what grows. What is asked for, and what is printed; the runs themselves are `hol
 from __future__ import annotations
 
 import json
-import logging
-import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import redirect_stdout
 from dataclasses import asdict
 from typing import Annotated, Any, NoReturn
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, TextColumn
-from rich.progress import Progress as Bar
 from rich.text import Text
 
+from holdfast.cli.many_runs import LateBar, silence
 from holdfast.cli.target import BadTarget, find, near
 from holdfast.leaks.outcomes import told
 from holdfast.leaks.plot import can_draw
@@ -86,7 +83,7 @@ def stress(
 def _run(course: Course) -> None:
     bar = _Bar(Console(file=sys.stderr))
     try:
-        with _silence(), bar:
+        with silence(), bar:
             course.run(bar)
     except KeyboardInterrupt:
         pass  # what was seen until then is worth printing
@@ -131,55 +128,14 @@ def _as_json(target: str, report: StressReport) -> dict[str, Any]:
 # --- while it runs -----------------------------------------------------------------------------
 
 
-@contextmanager
-def _silence() -> Iterator[None]:
-    """A function that prints a line prints it in every run: nobody wants to read that. The loop's
-    own log is as long."""
-    logger = logging.getLogger("asyncio")
-    before = logger.disabled
-    with (
-        open(os.devnull, "w", encoding="utf-8") as nowhere,
-        redirect_stdout(nowhere),
-        redirect_stderr(nowhere),
-    ):
-        logger.disabled = True
-        try:
-            yield
-        finally:
-            logger.disabled = before
-
-
-class _Bar:
-    """A progress bar on a terminal, from the moment on at which it has taken long."""
+class _Bar(LateBar):
+    """How many runs of how many, and what grows."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
-        self._bar = Bar(
-            TextColumn("{task.completed:,} of {task.total:,} runs"),
-            BarColumn(),
-            TextColumn("{task.fields[growing]}", markup=False),
-            console=console,
-            auto_refresh=False,  # a thread of ours would be counted among those of the program
-            transient=True,
-            redirect_stdout=False,  # rich would show what the program prints
-            redirect_stderr=False,
-        )
-        self._row = self._bar.add_task("", total=1, growing="")
-        self._shown = False
-
-    def __enter__(self) -> None:
-        """Nothing is shown until it has taken long."""
-
-    def __exit__(self, *exc: object) -> None:
-        if self._shown:
-            self._bar.stop()
+        runs = TextColumn("{task.completed:,} of {task.total:,} runs")
+        growing = TextColumn("{task.fields[growing]}", markup=False)
+        super().__init__(console, _PATIENCE, runs, BarColumn(), growing)
 
     def __call__(self, now: Progress) -> None:
-        if not self._console.is_terminal or now.seconds < _PATIENCE:
-            return
-        if not self._shown:
-            self._shown = True
-            self._bar.start()
         growing = f"growing: {', '.join(now.growing)}" if now.growing else "nothing grows yet"
-        self._bar.update(self._row, total=now.of, completed=now.runs, growing=growing)
-        self._bar.refresh()
+        self.show(now.seconds, total=now.of, completed=now.runs, growing=growing)

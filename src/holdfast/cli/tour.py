@@ -1,14 +1,17 @@
-"""`holdfast tour`: the house from room to room, with programs that run while you look.
+"""`holdfast tour`: the house from room to room, then the five cases, all running while you look.
 
-The programs are in `stops`; here is only the way round and the frames. A room counts as built when
-it can be imported, so the tour grows with the house.
+The programs are in `stops` and in the casebook; here is only the way round and the frames. A room
+counts as built when it can be imported, so the tour grows with the house.
 """
 
 import inspect
 import time
+from collections.abc import Iterator
 from importlib.util import find_spec
-from typing import NamedTuple
+from pathlib import Path
+from typing import Annotated, NamedTuple
 
+import typer
 from rich.console import Console, Group, RenderableType
 from rich.panel import Panel
 from rich.rule import Rule
@@ -17,9 +20,15 @@ from rich.table import Table
 from rich.text import Text
 
 import holdfast
+from holdfast import casebook
+from holdfast.casebook.pages import write_case, write_index
+from holdfast.casebook.telling import Chapter, tell
 from holdfast.cli.stops import STOPS, Stop
 
-__all__ = ["ROOMS", "Room", "is_built", "tour", "visit"]
+__all__ = ["ROOMS", "Room", "is_built", "opening", "page_of", "tour", "visit"]
+
+
+ROOMS_ONLY = "rooms"
 
 
 class Room(NamedTuple):
@@ -41,13 +50,77 @@ ROOMS = (
 )
 
 
-def tour() -> None:
-    """Walk through the house: small programs that run while you look."""
+def tour(
+    stop: Annotated[
+        str,
+        typer.Argument(
+            help=f"Only this: {ROOMS_ONLY}, or a case: {', '.join(casebook.NAMES)} (or its seed's number)."
+        ),
+    ] = "",
+    html: Annotated[
+        Path | None, typer.Option(help="Also write the cases as pages into this folder.")
+    ] = None,
+) -> None:
+    """Walk through the house: small programs that run while you look, then five real systems, each
+    as reported, as the report would fix it, and as it should be."""
+    cases = asked_for(stop)
     console = Console()
-    console.print(welcome())
-    for number, stop in enumerate(STOPS, start=1):
-        console.print(show(number, stop))
-    console.print(house())
+    if not stop or stop == ROOMS_ONLY:
+        console.print(welcome())
+        for number, each in enumerate(STOPS, start=1):
+            console.print(show(number, each))
+    for case in cases:
+        console.print(opening(case))
+        chapters = list(seen_of(case, console))
+        if html is not None:
+            console.print(f"Written: {write_case(html, case, chapters)}", soft_wrap=True)
+    if html is not None and cases:
+        console.print(f"Written: {write_index(html, casebook.cases())}", soft_wrap=True)
+    if not stop or stop == ROOMS_ONLY:
+        console.print(house())
+
+
+def asked_for(stop: str) -> tuple[casebook.Case, ...]:
+    """The cases that are meant."""
+    if stop in ("", ROOMS_ONLY):
+        return casebook.cases() if not stop else ()
+    try:
+        return (casebook.find(stop),)
+    except casebook.NoSuchCase as error:
+        raise typer.BadParameter(f"{error}, and {ROOMS_ONLY}", param_hint="STOP") from None
+
+
+def opening(case: casebook.Case) -> RenderableType:
+    """What a case is about, and what the report claims beside what is true."""
+    table = Table(show_lines=True, title_justify="left")
+    for heading in ("the report says", "what is true", "shown by"):
+        table.add_column(heading, overflow="fold")  # a command that is cut short runs nowhere
+    for claim in case.claims:
+        table.add_row(claim.report, claim.truth, Text(claim.shown_by, style="cyan"))
+    title = Text(f"Case {case.seed}, {case.name}: {case.title}", style="bold")
+    return Group("", Panel(Group(Text(case.story), "", table), title=title, title_align="left"))
+
+
+def seen_of(case: casebook.Case, console: Console) -> Iterator[Chapter]:
+    """The chapters of a case, each shown when it has been seen."""
+    chapters = iter(tell(case, width=console.width - 4))
+    while True:
+        with console.status(f"{case.name}: running"):
+            chapter = next(chapters, None)
+        if chapter is None:
+            return
+        console.print(page_of(chapter))
+        yield chapter
+
+
+def page_of(chapter: Chapter) -> RenderableType:
+    """A chapter in its frame: green for what one would wish for."""
+    return Panel(
+        Group(Text(f"$ {chapter.command}", style="dim"), "", Text(chapter.text)),
+        title=Text(chapter.title, style="bold"),
+        title_align="left",
+        border_style="green" if chapter.went_well else "red",
+    )
 
 
 def is_built(room: str) -> bool:

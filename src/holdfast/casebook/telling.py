@@ -1,0 +1,103 @@
+"""A case told chapter by chapter, as it happens: nothing here is written down beforehand.
+
+What `check` says of each version, the schedule that breaks the first two, what they leave behind with
+their real parts, and the right one surviving both. How it is framed is the business of who shows it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from holdfast import check, explore, leaks
+from holdfast.casebook.case import AS_IT_SHOULD_BE, AS_PROPOSED, AS_REPORTED, VERSIONS, Case
+from holdfast.check.files import shown
+from holdfast.check.output.text import text
+from holdfast.check.source import lines_in
+
+__all__ = ["Chapter", "tell"]
+
+_WIDTH = 100
+NAMES = {
+    AS_REPORTED: "as reported",
+    AS_PROPOSED: "as the report would fix it",
+    AS_IT_SHOULD_BE: "as it should be",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Chapter:
+    """One thing that was seen. `went_well` is what one would wish for of a program."""
+
+    title: str
+    command: str
+    text: str
+    went_well: bool
+    page: str = ""
+    """The timeline as one self-contained page of HTML, where there is one."""
+
+
+def tell(case: Case, width: int = _WIDTH) -> Iterator[Chapter]:
+    """The chapters, each when it has been seen."""
+    for version in VERSIONS:
+        yield what_check_says(case, version)
+    for version in VERSIONS:
+        yield what_explore_finds(case, version, width)
+    for version in (AS_REPORTED, AS_IT_SHOULD_BE):
+        yield what_is_left(case, version)
+
+
+def what_check_says(case: Case, version: str) -> Chapter:
+    """What is found by reading the file."""
+    path = shown(case.path(version))
+    report = check.check([path])
+    return Chapter(
+        f"what check says of the program {NAMES[version]}",
+        f"holdfast check {path}",
+        text(report, _lines_of).strip(),
+        report.clean,
+    )
+
+
+def _lines_of(path: str) -> list[str]:
+    with open(path, encoding="utf-8") as file:
+        return lines_in(file.read())
+
+
+def what_explore_finds(case: Case, version: str, width: int = _WIDTH) -> Chapter:
+    """The schedule that breaks it, or how many were tried."""
+    command = f"holdfast explore {case.package}.schedules:{version}"
+    result = explore.explore(case.scheduled(version), **case.options)
+    found = result.counterexample
+    return Chapter(
+        f"the schedule that breaks it {NAMES[version]}"
+        if found
+        else f"the program {NAMES[version]}, under every schedule that was tried",
+        command,
+        found.report(width=width) if found else str(result),
+        found is None,
+        found.to_html() if found else "",
+    )
+
+
+def what_is_left(case: Case, version: str) -> Chapter:
+    """The program with its real parts, and what it leaves behind."""
+    title = f"{NAMES[version]}, with its real parts"
+    command = f"holdfast tour {case.name}"
+    if case.missing:
+        lacking = ", ".join(case.missing)
+        return Chapter(title, command, f"not shown: {lacking} is not installed", True)
+    said, left = asyncio.run(_watched(case, version))
+    return Chapter(title, command, "\n".join([said, *(left or ["Nothing is left."])]), not left)
+
+
+async def _watched(case: Case, version: str) -> tuple[str, list[str]]:
+    said = ""
+    program = case.real(version)  # what is made when a library is imported is not the program's
+    try:
+        async with leaks.watch():
+            said = await program()
+    except leaks.LeakError as error:
+        return said, [str(each) for each in error.leaks]
+    return said, []
