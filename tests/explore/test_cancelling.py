@@ -163,6 +163,21 @@ def test_a_cancel_for_nobody_is_no_cancel() -> None:
         assert record.verdict is None
 
 
+def test_who_is_no_victim_is_not_cancelled_though_it_has_the_number_of_one() -> None:
+    async def program() -> None:
+        named = victim(asyncio.sleep(0.01))
+        other = asyncio.create_task(asyncio.sleep(0.01))
+        await named
+        await other
+
+    # The first task is the program itself; another schedule may have given a victim this number.
+    for instant in range(3):
+        record = run(program, Plan(cancels=(Cancel(instant, 2),)), Settings(cancel="yes"))
+        assert record.cancelled == 0
+    record = run(program, Plan(cancels=(Cancel(1, 1),)), Settings(cancel="yes"))
+    assert record.cancelled == 1
+
+
 def test_a_victim_without_an_explorer_is_a_task_like_any_other() -> None:
     async def program() -> tuple[Any, ...]:
         async def fails() -> None:

@@ -17,7 +17,7 @@ from holdfast.casebook.case import Case, Claim
 
 __all__ = ["NAMES", "Case", "Claim", "NoSuchCase", "cases", "find"]
 
-NAMES = ("captures", "reactive", "prefetch")
+NAMES = ("captures", "reactive", "phases", "prefetch")
 
 
 class NoSuchCase(ValueError):

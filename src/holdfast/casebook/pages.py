@@ -65,6 +65,6 @@ def _chapter(chapter: Chapter, link: str) -> str:
 
 
 def _page(title: str, parts: Iterable[str]) -> str:
-    template = (files(__package__) / "page.html").read_text(encoding="utf-8")
+    template = (files("holdfast.casebook") / "page.html").read_text(encoding="utf-8")
     body = f"<h1>{escape(title)}</h1>{''.join(parts)}"
     return template.replace("{{title}}", escape(title)).replace("{{body}}", body)

@@ -7,7 +7,9 @@ their real parts, and the right one surviving both. How it is framed is the busi
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast import check, explore, leaks
@@ -68,6 +70,8 @@ def _lines_of(path: str) -> list[str]:
 def what_explore_finds(case: Case, version: str, width: int = _WIDTH) -> Chapter:
     """The schedule that breaks it, or how many were tried."""
     command = f"holdfast explore {case.package}.schedules:{version}"
+    if case.options.get("cancel"):
+        command += " --cancel"
     result = explore.explore(case.scheduled(version), **case.options)
     found = result.counterexample
     return Chapter(
@@ -88,8 +92,20 @@ def what_is_left(case: Case, version: str) -> Chapter:
     if case.missing:
         lacking = ", ".join(case.missing)
         return Chapter(title, command, f"not shown: {lacking} is not installed", True)
-    said, left = asyncio.run(_watched(case, version))
+    with _unlogged():
+        said, left = asyncio.run(_watched(case, version))
     return Chapter(title, command, "\n".join([said, *(left or ["Nothing is left."])]), not left)
+
+
+@contextmanager
+def _unlogged() -> Iterator[None]:
+    """What asyncio would log of a program that goes wrong stands in the chapter."""
+    logger = logging.getLogger("asyncio")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
 
 
 async def _watched(case: Case, version: str) -> tuple[str, list[str]]:

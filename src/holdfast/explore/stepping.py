@@ -203,6 +203,8 @@ class Stepping:
         self._pay_attention()
 
     def _cancel(self, cancel: Cancel) -> None:
+        if self._is_spared(cancel.task):
+            return
         task = self.tasks.get(cancel.task)
         lost = task is not None and lost_in_create_server(task)
         if task is not None and task.cancel():
@@ -212,6 +214,13 @@ class Stepping:
             self._struck[task] = cancel.task
             if self._observer is not None:
                 self._observer.cancelled(self.instant, task)
+
+    def _is_spared(self, number: int) -> bool:
+        """Whether the program names its victims, and this is none: earlier departures have moved the
+        numbers."""
+        return (
+            bool(self.victims) and number not in self.victims and self.settings.cancel != "main"
+        )
 
     def _run_batch(self) -> None:
         """Exactly the handles that are in the queue now, first in, first out."""

@@ -235,9 +235,7 @@ class Module:
                 parents[child] = node
             todo += below[::-1]
 
-    def _enter(
-        self, node: AnyDef | ast.ClassDef, inside: _Inside, todo: list[Any]
-    ) -> None:
+    def _enter(self, node: AnyDef | ast.ClassDef, inside: _Inside, todo: list[Any]) -> None:
         """Puts what is below a function or a class on the list. Its decorators belong to what is
         around it; its arguments, or the body of a class, to the nodes of no function."""
         decorators: list[ast.expr] = []
@@ -261,9 +259,7 @@ class Module:
         self._below(node, decorators, todo)
         todo.append(inside)
 
-    def _below(
-        self, node: ast.AST, parts: Sequence[ast.AST], todo: list[Any]
-    ) -> None:
+    def _below(self, node: ast.AST, parts: Sequence[ast.AST], todo: list[Any]) -> None:
         for part in parts:
             self.parents[part] = node
         todo += parts[::-1]

@@ -37,9 +37,7 @@ def check(module: Module) -> Iterator[Finding]:
                         yield from _passed_by(module, function, name, call)
 
 
-def _passed_by(
-    module: Module, function: Function, name: str, call: ast.Call
-) -> Iterator[Finding]:
+def _passed_by(module: Module, function: Function, name: str, call: ast.Call) -> Iterator[Finding]:
     calls = _calls_on(function, name)
     if calls is None or len(function.assigned.get(name, ())) != 1:
         return
