@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.census import births, owned_by, recording
+from holdfast.casebook import captures
 from holdfast.census.birth import Birth, birth_here, is_library
 from holdfast.census.hooks import Hook
 
@@ -97,6 +98,7 @@ def test_phases_nest_and_what_was_is_there_again() -> None:
 def test_a_line_of_the_standard_library_is_no_line_of_the_program() -> None:
     assert is_library(asyncio.__file__)
     assert is_library(pytest.__file__)
+    assert not is_library(captures.__file__)  # a program, though it lies in the package
     assert is_library(births.__file__)
     assert not is_library(__file__)
 

@@ -29,6 +29,8 @@ _PACKAGES = tuple(
         )
     }
 )
+# Programs as a user would write them, though they lie in the package.
+_CASES = os.path.join(_HOLDFAST, "casebook") + os.sep
 _SCRIPTS = sysconfig.get_path("scripts") + os.sep
 _CENSUS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 # Beyond these frames is whoever runs the loop, and not whoever made the thing. By identity: the
@@ -129,6 +131,8 @@ def _place(filename: str) -> int:
 def _find_place(filename: str) -> int:
     if filename.startswith(_CENSUS):  # our own hooks, through which everything passes
         return _STANDARD
+    if filename.startswith(_CASES):
+        return _OWN
     # A package folder lies inside that of the standard library, so it is asked for first.
     if filename.startswith((_HOLDFAST, _SCRIPTS, *_PACKAGES)):
         return _LIBRARY
