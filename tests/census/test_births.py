@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.census import births, owned_by, recording
 from holdfast.casebook import captures
+from holdfast.census import births, owned_by, recording
 from holdfast.census.birth import Birth, birth_here, is_library
 from holdfast.census.hooks import Hook
 

@@ -16,7 +16,7 @@ def test_installing_holdfast_brings_nothing_else() -> None:
 
 def test_the_extras_are_those_that_the_docs_name() -> None:
     extras = distribution("holdfast").metadata.get_all("Provides-Extra") or []
-    assert sorted(extras) == ["all", "cli", "cluster", "langgraph", "rx", "test", "watch"]
+    assert sorted(extras) == ["all", "cli", "cluster", "langgraph", "rx", "test", "tour", "watch"]
 
 
 def test_it_is_typed() -> None:

@@ -251,6 +251,37 @@ def test_what_others_leave_behind_is_not_the_blocks() -> None:
     asyncio.run(main())
 
 
+def test_a_task_that_a_task_of_a_scope_starts_is_the_blocks() -> None:
+    async def start() -> None:
+        asyncio.create_task(for_ever(), name="started")
+
+    async def block() -> None:
+        async with watch(grace=0):
+            async with holdfast.Scope("within") as scope:
+                scope.spawn(start())
+
+    with pytest.raises(LeakError) as caught:
+        asyncio.run(block())
+    assert ["task 'started'" in str(each) for each in caught.value.leaks] == [True]
+
+
+def test_a_task_of_a_scope_that_was_there_before_is_not_the_blocks() -> None:
+    earlier = asyncio.new_event_loop()
+    scope = holdfast.Scope("earlier", on_failure="report")
+
+    async def begin() -> None:
+        scope.spawn(for_ever())
+
+    async def block() -> None:
+        async with watch(grace=0):
+            pass
+
+    earlier.run_until_complete(begin())
+    asyncio.run(block())
+    earlier.run_until_complete(scope.close(grace=0))
+    earlier.close()
+
+
 def test_two_blocks_at_once_are_each_told_their_own() -> None:
     async def one(name: str) -> list[str]:
         with pytest.raises(LeakError) as caught:

@@ -87,6 +87,8 @@ def test_async_fixtures_are_fresh_in_each_schedule_and_sync_ones_are_shared(
     if "no:asyncio" in arguments:
         source = source.replace("pytest_asyncio.", "pytest.").replace("import pytest_asyncio", "")
         pytester.makeini("[pytest]\nfilterwarnings = error\n")
+    if plugins == "anyio":  # or it would be there once more for trio, where that is installed
+        source += "\n\n@pytest.fixture\ndef anyio_backend():\n    return 'asyncio'\n"
     run(source, *arguments).assert_outcomes(passed=1)
     notes = (pytester.path / "notes").read_text().splitlines()
     assert notes == ["table", *ONE_RUN * 6, "table cleared"]

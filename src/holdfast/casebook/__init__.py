@@ -2,6 +2,9 @@
 
 case        what a case is made of
 telling     a case told chapter by chapter, as it happens
+putting_away   what a program that goes wrong leaves behind
+pages       the same as pages of HTML
+
 captures/   seed 000: a chat bot captures the output of commands, one task for each key
 child/      seed 001: a child process that talks, and the task that drains its stderr
 reactive/   seed 002: a reactive pipeline that runs graphs on an event loop
@@ -17,7 +20,7 @@ from holdfast.casebook.case import Case, Claim
 
 __all__ = ["NAMES", "Case", "Claim", "NoSuchCase", "cases", "find"]
 
-NAMES = ("captures", "reactive", "phases", "prefetch")
+NAMES = ("captures", "child", "reactive", "phases", "prefetch")
 
 
 class NoSuchCase(ValueError):

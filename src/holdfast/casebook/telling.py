@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from holdfast import check, explore, leaks
 from holdfast.casebook.case import AS_IT_SHOULD_BE, AS_PROPOSED, AS_REPORTED, VERSIONS, Case
+from holdfast.casebook.putting_away import children, children_ended, garbage_collected
 from holdfast.check.files import shown
 from holdfast.check.output.text import text
 from holdfast.check.source import lines_in
@@ -92,7 +93,7 @@ def what_is_left(case: Case, version: str) -> Chapter:
     if case.missing:
         lacking = ", ".join(case.missing)
         return Chapter(title, command, f"not shown: {lacking} is not installed", True)
-    with _unlogged():
+    with _unlogged(), garbage_collected():
         said, left = asyncio.run(_watched(case, version))
     return Chapter(title, command, "\n".join([said, *(left or ["Nothing is left."])]), not left)
 
@@ -110,10 +111,12 @@ def _unlogged() -> Iterator[None]:
 
 async def _watched(case: Case, version: str) -> tuple[str, list[str]]:
     said = ""
+    before = children()
     program = case.real(version)  # what is made when a library is imported is not the program's
     try:
         async with leaks.watch():
             said = await program()
     except leaks.LeakError as error:
+        await children_ended(before)
         return said, [str(each) for each in error.leaks]
     return said, []

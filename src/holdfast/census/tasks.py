@@ -143,16 +143,16 @@ def birth_of(task: Task[Any]) -> Birth | None:
     """As it was noted; else as the runtime knows it."""
     birth = births.of(task)
     if birth is None and (coro := coroutine_of(task)) is not None:
-        return _certified(coro)
+        return _certified(coro, None)  # nobody asked at the time: it is none of those who do now
     return birth
 
 
-def _certified(coro: Any) -> Birth | None:
+def _certified(coro: Any, owner: object) -> Birth | None:
     """The birth that the runtime has noted itself; the owner it does not know."""
     origin, _ = certificate(coro)
     if origin is None:
         return None
-    return Birth(origin.code, origin.lasti, origin.code, origin.lasti, births.owner_now())
+    return Birth(origin.code, origin.lasti, origin.code, origin.lasti, owner)
 
 
 def owner_of(task: Task[Any], birth: Birth | None) -> object:
@@ -209,7 +209,7 @@ def _around_call(call_soon_threadsafe: Callable[..., Any]) -> Callable[..., Any]
 
 def _around_task(make: Callable[..., Task[Any]]) -> Callable[..., Task[Any]]:
     def noted(coro: Any, **options: Any) -> Task[Any]:
-        return _born(_certified(coro) or births.born(), make, coro, options)
+        return _born(_certified(coro, births.owner_now()) or births.born(), make, coro, options)
 
     return noted
 

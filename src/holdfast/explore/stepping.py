@@ -218,9 +218,7 @@ class Stepping:
     def _is_spared(self, number: int) -> bool:
         """Whether the program names its victims, and this is none: earlier departures have moved the
         numbers."""
-        return (
-            bool(self.victims) and number not in self.victims and self.settings.cancel != "main"
-        )
+        return bool(self.victims) and number not in self.victims and self.settings.cancel != "main"
 
     def _run_batch(self) -> None:
         """Exactly the handles that are in the queue now, first in, first out."""
