@@ -11,7 +11,7 @@ import sys
 import nox
 
 nox.needs_version = ">=2025.5.1"
-nox.options.sessions = ["tests", "lint", "types", "docs"]
+nox.options.sessions = ["tests", "acceptance", "integration", "lint", "types", "docs"]
 # uv makes the environments in seconds; where it cannot be had, virtualenv does the same slowly.
 nox.options.default_venv_backend = "uv|virtualenv"
 nox.options.error_on_missing_interpreters = False
@@ -61,6 +61,22 @@ def tests(session: nox.Session) -> None:
     session.run("coverage", "combine", "-q")
     if not session.posargs:  # a part of the suite cannot reach the bound
         session.run("coverage", "report")
+
+
+@nox.session
+def acceptance(session: nox.Session) -> None:
+    """What the reports ask for and what must hold, by name: held against the five systems."""
+    prepare(session, "acceptance", "tour")
+    session.run("python", "-m", "behave", *session.posargs)
+
+
+@nox.session
+def integration(session: nox.Session) -> None:
+    """The command from outside: what it says, how it ends, and what is left if it is killed."""
+    prepare(session, "integration", "tour")
+    # Not create_tmp(): it would move the suite's own folders to where `check` does not look.
+    quiet = ["--console", "dotted", "--outputdir", str(session.cache_dir / "robot")]
+    session.run("robot", *quiet, *(session.posargs or ["tests/integration"]))
 
 
 @nox.session

@@ -256,9 +256,8 @@ def test_a_task_that_a_task_of_a_scope_starts_is_the_blocks() -> None:
         asyncio.create_task(for_ever(), name="started")
 
     async def block() -> None:
-        async with watch(grace=0):
-            async with holdfast.Scope("within") as scope:
-                scope.spawn(start())
+        async with watch(grace=0), holdfast.Scope("within") as scope:
+            scope.spawn(start())
 
     with pytest.raises(LeakError) as caught:
         asyncio.run(block())

@@ -7,6 +7,8 @@ parent. If one of them dies, the parent does what is left by itself.
 from __future__ import annotations
 
 import gc
+import multiprocessing
+import os
 import signal
 import sys
 import threading
@@ -135,9 +137,19 @@ _here: _Worker | None = None
 def _begin(work: Work) -> None:
     global _here
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_go_with_the_parent, daemon=True).start()
     gc.disable()
     gc.freeze()  # what the parent has read is never looked through
     _here = _Worker(work)
+
+
+def _go_with_the_parent() -> None:
+    """A parent that is killed tells nobody; and a worker that was forked holds both ends of the queue
+    on which it waits for more, so that it would wait for ever."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _do(number: int, part: list[File]) -> tuple[int, list[Result]]:

@@ -17,6 +17,8 @@ __all__ = ["belongs_to_the_program", "made_by_the_program"]
 _ASYNCIO = os.path.dirname(asyncio.__file__)
 _HERE = os.path.dirname(__file__)
 _HOLDFAST = os.path.dirname(_HERE)
+# Programs as a user would write them, though they lie in the package.
+_CASES = os.path.join(_HOLDFAST, "casebook", "")
 _TRANSPARENT, _PROGRAM, _LIBRARY = "transparent", "program", "library"
 # This is asked for every task of every run, and the hash of a code object reads all of it: so by
 # its id, which holds as long as the code itself is held.
@@ -57,6 +59,8 @@ def _whose(filename: str) -> str:
 
 @functools.cache
 def _installed(filename: str) -> bool:
+    if filename.startswith(_CASES):
+        return False
     if filename.startswith((*_INSTALLED, os.path.join(_HOLDFAST, ""))):
         return True
     folder = os.path.abspath(filename)

@@ -6,7 +6,7 @@ import multiprocessing
 import pickle
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Protocol
@@ -71,7 +71,11 @@ class Several:
         self._processes: list[BaseProcess] = []
         for _ in range(count):
             ours, theirs = context.Pipe()
-            worker = context.Process(target=_work, args=(theirs, program, invariant), daemon=True)
+            # A fork has our ends as well: as long as it holds one, nobody reads the end of it.
+            held = [*self._pipes, ours] if forks else []
+            worker = context.Process(
+                target=_work, args=(theirs, program, invariant, held), daemon=True
+            )
             worker.start()
             theirs.close()
             self._pipes.append(ours)
@@ -105,8 +109,12 @@ class Several:
                 worker.join()
 
 
-def _work(pipe: Connection, program: Program, invariant: Invariant) -> None:
+def _work(
+    pipe: Connection, program: Program, invariant: Invariant, held: Sequence[Connection] = ()
+) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who asked
+    for other in held:
+        other.close()
     alone = Alone(program, invariant)
     with steady() as sweep:
         while True:

@@ -422,3 +422,13 @@ def test_a_task_that_only_a_weak_set_holds_is_held_by_nothing() -> None:
 )
 def test_a_task_that_somebody_holds_as_well_is_left_alone(old: str, new: str) -> None:
     assert lines(WEAKLY.replace(old, new)) == []
+
+
+def test_a_coroutine_function_that_is_called_run_starts_no_loop() -> None:
+    source = """import asyncio
+async def run():
+    await asyncio.sleep(1)
+async def main():
+    asyncio.create_task(run())
+"""
+    assert lines(source) == [5]

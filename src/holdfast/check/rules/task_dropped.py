@@ -134,7 +134,11 @@ def _is_left_alone(made: Creation) -> bool:
 
 
 def _runs_loop(function: Function) -> bool:
-    return any(_called(call) in _RUNNING for call in function.calls)
+    return any(
+        # `create_task(run())` with a `run` of one's own runs no loop.
+        _called(call) in _RUNNING and not any(resolve_function(function, call.func))
+        for call in function.calls
+    )
 
 
 def _registers_itself(body: Function) -> bool:
