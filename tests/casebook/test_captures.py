@@ -2,13 +2,17 @@
 right one."""
 
 import asyncio
+import os
+import shutil
+import subprocess
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
-from holdfast import explore
+from holdfast import explore, leaks
 from holdfast.casebook import telling
-from holdfast.casebook.captures import CASE
+from holdfast.casebook.captures import CASE, tmux
 from holdfast.casebook.captures.as_it_should_be import Captures
 from holdfast.casebook.captures.chat import Key
 from holdfast.casebook.captures.shell import run
@@ -64,6 +68,34 @@ def test_as_it_should_be_the_real_bot_leaves_nothing() -> None:
     assert chapter.went_well, chapter.text
 
 
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_as_it_should_be_captures_what_a_window_of_tmux_shows() -> None:
+    async def program() -> tuple[dict[int, str], int]:
+        chat = Notes(pause=0)
+        captures = Captures(chat, tmux.run)
+        await captures.command(ALICE, "echo first; sleep 60")
+        await chat.shows("first")
+        await captures.command(ALICE, "printf 'd\\303\\251j\\303\\240 vu\\n'; sleep 60")
+        await chat.shows("déjà vu")
+        await captures.close()
+        return chat.texts, len(captures)
+
+    async def alone() -> None:
+        async with leaks.watch():
+            texts, left = await program()
+        assert left == 0
+        assert texts[1].replace("\r", "") == "$ echo first; sleep 60\nfirst\n"
+
+    asyncio.run(alone())
+    sockets = Path(os.environ.get("TMUX_TMPDIR", "/tmp"), f"tmux-{os.getuid()}")
+    assert not [each for each in sockets.glob(f"holdfast-{os.getpid()}-*") if _answers(each)]
+
+
+def _answers(server: Path) -> bool:
+    asked = ["tmux", "-S", str(server), "list-sessions"]
+    return subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
 # --- what must hold ------------------------------------------------------------------------------
 
 
@@ -73,7 +105,9 @@ class Notes:
     def __init__(self, pause: float = 0.01) -> None:
         self.messages = 0
         self.edits: list[int] = []
+        self.texts: dict[int, str] = {}
         self._pause = pause
+        self._changed = asyncio.Condition()
 
     async def send(self, key: Key, text: str) -> int:
         await asyncio.sleep(self._pause)
@@ -85,6 +119,13 @@ class Notes:
             raise OSError("the chat is gone")
         await asyncio.sleep(self._pause)
         self.edits.append(message)
+        async with self._changed:
+            self.texts[message] = text
+            self._changed.notify_all()
+
+    async def shows(self, words: str) -> None:
+        async with self._changed:
+            await self._changed.wait_for(lambda: any(words in each for each in self.texts.values()))
 
 
 def survives(program: Callable[[], Awaitable[None]], **options: object) -> None:
