@@ -30,8 +30,9 @@ PYTHONS = ["3.11", "3.12", "3.13"]
 # Counting branches takes a third of the time, and every leak under every runner another: once.
 LONG = ["tests/leaks/test_matrix.py", "tests/leaks/test_innocents.py"]
 PYTHONS += [HERE] if HERE not in PYTHONS else []
-# One process for each processor, and a file stays in one: its fixtures are made once.
-SPREAD = ["-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile"]
+# One process for each processor and one more, since many tests wait for children of theirs. A file
+# stays in one: its fixtures are made once.
+SPREAD = ["-n", str(min(os.cpu_count() or 1, 4) + 1), "--dist", "loadfile"]
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 
 
