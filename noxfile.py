@@ -27,8 +27,14 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Those that are missing are skipped; the one that runs nox is always there.
 HERE = f"{sys.version_info.major}.{sys.version_info.minor}"
 PYTHONS = ["3.11", "3.12", "3.13"]
+NEWEST = PYTHONS[-1]
 # Counting branches takes a third of the time, and every leak under every runner another: once.
 LONG = ["tests/leaks/test_matrix.py", "tests/leaks/test_innocents.py"]
+# What reaches into asyncio, and may differ on every Python; the rest is tried on two of them.
+DEEP = [
+    f"tests/{each}"
+    for each in ("bridges", "census", "explore", "leaks", "pytest_plugin", "runtime")
+]
 PYTHONS += [HERE] if HERE not in PYTHONS else []
 # One process for each processor and one more, since many tests wait for children of theirs. A file
 # stays in one: its fixtures are made once.
@@ -45,13 +51,15 @@ def prepare(session: nox.Session, group: str, *extras: str) -> None:
 
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
-    """The suite on each Python; warnings are errors; the one that runs nox counts branches."""
+    """The suite on each Python; warnings are errors; the one that runs nox counts branches, and
+    those between it and the newest try what reaches into asyncio."""
     prepare(session, "test", "cli", "test")
     # pytest keeps only what it has rewritten; the programs that tests start import the plain files.
     session.run("python", "-m", "compileall", "-q", "src")
     suite = ["python", "-m", "pytest", "-q", "-W", "error", *SPREAD, *session.posargs]
     if session.python != HERE:
-        session.run(*suite, *(f"--ignore={each}" for each in LONG))
+        between = session.python != NEWEST and not session.posargs
+        session.run(*suite, *(f"--ignore={each}" for each in LONG), *(DEEP if between else ()))
         return
     # Each process of the run measures itself from its first line on: our pytest plugin, and with
     # it half of the package, is imported before any other plugin could begin to measure.

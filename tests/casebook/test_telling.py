@@ -1,6 +1,7 @@
 """How a case is told: nothing is written down beforehand, and what is not shown is said."""
 
 import dataclasses
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,7 @@ import pytest
 from holdfast import casebook
 from holdfast.casebook.case import AS_IT_SHOULD_BE
 from holdfast.casebook.pages import write_case, write_index
-from holdfast.casebook.telling import Chapter, what_is_left
+from holdfast.casebook.telling import Chapter, what_explore_finds, what_is_left
 
 CASE = casebook.find("captures")
 
@@ -34,6 +35,16 @@ def test_real_parts_that_are_not_installed_are_named_and_not_passed_off_as_clean
     bare = dataclasses.replace(CASE, needs=("json", "no_such_library"))
     chapter = what_is_left(bare, AS_IT_SHOULD_BE)
     assert chapter.text == "not shown: no_such_library is not installed"
+
+
+def test_a_program_that_lacks_a_library_is_not_passed_off_as_broken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reactive = casebook.find("reactive")
+    monkeypatch.setitem(sys.modules, "holdfast.casebook.reactive.as_it_should_be", None)
+    chapter = what_explore_finds(reactive, AS_IT_SHOULD_BE)
+    lacking = "holdfast.casebook.reactive.as_it_should_be"
+    assert chapter.text == f"not shown: {lacking} is not installed"
 
 
 def test_a_case_is_written_as_pages_that_lead_to_each_other(tmp_path: Path) -> None:

@@ -164,6 +164,6 @@ def test_ctrl_c_in_the_tour_leaves_no_mess(seen: str, mark: str) -> None:
 
 def test_the_tour_leaves_no_process_behind(mark: str) -> None:
     with start_tour(mark) as tour:
-        _, errors = tour.communicate(timeout=30)
+        _, errors = tour.communicate(timeout=120)
     assert (tour.returncode, errors) == (0, "")
     assert marked(mark) == []

@@ -19,7 +19,7 @@ from holdfast.check.files import shown
 from holdfast.check.output.text import text
 from holdfast.check.source import lines_in
 
-__all__ = ["Chapter", "tell"]
+__all__ = ["Chapter", "tell", "what_check_says", "what_explore_finds", "what_is_left"]
 
 _WIDTH = 100
 NAMES = {
@@ -75,6 +75,8 @@ def what_explore_finds(case: Case, version: str, width: int = _WIDTH) -> Chapter
         command += " --cancel"
     result = explore.explore(case.scheduled(version), **case.options)
     found = result.counterexample
+    if found is not None and isinstance(found.error, ModuleNotFoundError):
+        return Chapter(f"the program {NAMES[version]}", command, _not_shown(found.error.name), True)
     return Chapter(
         f"the schedule that breaks it {NAMES[version]}"
         if found
@@ -91,11 +93,14 @@ def what_is_left(case: Case, version: str) -> Chapter:
     title = f"{NAMES[version]}, with its real parts"
     command = f"holdfast tour {case.name}"
     if case.missing:
-        lacking = ", ".join(case.missing)
-        return Chapter(title, command, f"not shown: {lacking} is not installed", True)
+        return Chapter(title, command, _not_shown(", ".join(case.missing)), True)
     with _unlogged(), garbage_collected():
         said, left = asyncio.run(_watched(case, version))
     return Chapter(title, command, "\n".join([said, *(left or ["Nothing is left."])]), not left)
+
+
+def _not_shown(lacking: str | None) -> str:
+    return f"not shown: {lacking} is not installed"
 
 
 @contextmanager
