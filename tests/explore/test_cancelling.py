@@ -172,9 +172,9 @@ def test_who_is_no_victim_is_not_cancelled_though_it_has_the_number_of_one() -> 
 
     # The first task is the program itself; another schedule may have given a victim this number.
     for instant in range(3):
-        record = run(program, Plan(cancels=(Cancel(instant, 2),)), Settings(cancel="yes"))
+        record = run(program, Plan(cancels=(Cancel(instant, 2),)), Settings(cancel="tasks"))
         assert record.cancelled == 0
-    record = run(program, Plan(cancels=(Cancel(1, 1),)), Settings(cancel="yes"))
+    record = run(program, Plan(cancels=(Cancel(1, 1),)), Settings(cancel="tasks"))
     assert record.cancelled == 1
 
 
