@@ -29,6 +29,7 @@ from holdfast.casebook.prefetch.outside import Rows
 from holdfast.casebook.prefetch.server import Server, serving
 from holdfast.casebook.prefetch.session import HttpSession
 from holdfast.casebook.prefetch.sheet import HttpSheet
+from holdfast.casebook.putting_away import garbage_collected
 from holdfast.explore import explore
 
 CASE: Case = importlib.import_module("holdfast.casebook.prefetch").CASE
@@ -103,7 +104,8 @@ def test_as_reported_the_real_program_leaves_its_fetches_and_its_session() -> No
 
 
 def test_as_proposed_the_real_program_copies_nothing() -> None:
-    said = asyncio.run(real.as_proposed())
+    with garbage_collected():
+        said = asyncio.run(real.as_proposed())
     assert "TypeError: a coroutine was expected" in said
     assert "; 0 stand in the sheet" in said
 

@@ -47,8 +47,8 @@ def _kill(pid: int) -> None:
 
 @contextmanager
 def garbage_collected() -> Iterator[None]:
-    """What is dropped within goes away at the end of it, and what that says is known already."""
-    yield
+    """What is dropped within goes away at the end of it; what it says then is known already."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
+        yield
         gc.collect()
