@@ -36,9 +36,8 @@ DEEP = [
     for each in ("bridges", "census", "explore", "leaks", "pytest_plugin", "runtime")
 ]
 PYTHONS += [HERE] if HERE not in PYTHONS else []
-# One process for each processor and one more, since many tests wait for children of theirs. A file
-# stays in one: its fixtures are made once.
-SPREAD = ["-n", str(min(os.cpu_count() or 1, 4) + 1), "--dist", "loadfile"]
+# One process for each processor, and a file stays in one: its fixtures are made once.
+SPREAD = ["-n", str(min(os.cpu_count() or 1, 4)), "--dist", "loadfile"]
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 
 
