@@ -1,6 +1,6 @@
 """The one way in which a stretch of work is timed here.
 
-The garbage of whatever ran before is collected first, so that nobody pays for a neighbour.
+Garbage is collected first, so that no measurement pays for the one before it.
 The collector stays on while the clock runs, because its cost is part of the work.
 """
 
@@ -8,20 +8,20 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Awaitable, Callable
-from time import perf_counter
+from time import process_time
 
 
 async def seconds_of(work: Awaitable[object]) -> float:
     """Await `work` and give the seconds it took."""
     gc.collect()
-    start = perf_counter()
+    start = process_time()
     await work
-    return perf_counter() - start
+    return process_time() - start
 
 
 def seconds_of_call(work: Callable[[], object]) -> float:
     """Call `work` and give the seconds it took."""
     gc.collect()
-    start = perf_counter()
+    start = process_time()
     work()
-    return perf_counter() - start
+    return process_time() - start

@@ -1,4 +1,4 @@
-"""python -m benchmarks.compare WORK: holdfast and its peers, side by side in one run.
+"""python -m benchmarks.compare WORK: handfast and other libraries, measured in one run.
 
 Reads the command line, runs the comparisons that it names, and prints what came out. Exit code 0
 when everything could be run, met or not; with --strict 1 when a target is missed.
@@ -39,12 +39,12 @@ def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 
 def together(outcomes: Sequence[Outcome]) -> dict[str, object]:
     """`all --json`: the fields of one comparison, each by work."""
-    told = {outcome.comparison.work: as_json(outcome) for outcome in outcomes}
+    by_work = {outcome.comparison.work: as_json(outcome) for outcome in outcomes}
     fields = ("n", "ratios", "targets", "not_measured")
     return {
         "work": "all",
         "python": platform.python_version(),
-        **{field: {work: each[field] for work, each in told.items()} for field in fields},
+        **{field: {work: each[field] for work, each in by_work.items()} for field in fields},
         "met": all(outcome.met for outcome in outcomes),
     }
 
@@ -53,14 +53,14 @@ def run(options: argparse.Namespace) -> int:
     outcomes = []
     with Progress() as progress:
         for work in TABLE if options.work == "all" else [options.work]:
-            outcome = measure(comparison_of(work), options.n, options.rounds, progress.tell)
+            outcome = measure(comparison_of(work), options.n, options.rounds, progress.show)
             outcomes.append(outcome)
             if not options.json:
                 progress.erase()
                 print(as_text(outcome), flush=True)
     if options.json:
-        told = together(outcomes) if options.work == "all" else as_json(outcomes[0])
-        print(json.dumps(told, indent=2))
+        result = together(outcomes) if options.work == "all" else as_json(outcomes[0])
+        print(json.dumps(result, indent=2))
     return int(options.strict and not all(outcome.met for outcome in outcomes))
 
 

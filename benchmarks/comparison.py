@@ -1,6 +1,6 @@
-"""What a comparison is made of, as data: contestants, laps, ratios, targets.
+"""The parts of a comparison: contestants, laps, ratios, targets.
 
-A file in `comparisons/` fills these in; `measuring` runs them and knows nothing of the work.
+A file in `comparisons/` fills these in; `measuring` runs them.
 Nothing is measured or printed here.
 """
 
@@ -16,12 +16,12 @@ from typing import Generic, Literal, TypeVar
 T = TypeVar("T")
 
 Lap = Callable[[], float]
-"""One contestant, one round: does the work once and gives its figure (seconds, or bytes)."""
+"""Does the work once for one contestant, and returns its figure (seconds or bytes)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Contestant(Generic[T]):
-    """One way of doing the work. `needs` is the module without which it cannot run."""
+    """One implementation of the work. `needs` is the module that it requires."""
 
     name: str
     way: T
@@ -34,17 +34,17 @@ class Contestant(Generic[T]):
 
 
 Laps = Mapping[str, Lap | None]
-"""Every contestant's lap in the order of the round; None stands for one that is not installed."""
+"""Every contestant's lap in the order of the round; None for one that is not installed."""
 
 
 def laps_of(contestants: Iterable[Contestant[T]], lap: Callable[[T], Lap]) -> Laps:
-    """A lap for each contestant that can run here."""
+    """Return a lap for each contestant that can run here."""
     return {each.name: lap(each.way) if each.installed else None for each in contestants}
 
 
 @dataclass(frozen=True, slots=True)
 class Ratio:
-    """One contestant's figure over another's; `combine` is division unless told."""
+    """One contestant's figure over another's; `combine` is division by default."""
 
     name: str
     of: str
@@ -67,7 +67,7 @@ SENSES: Mapping[str, Callable[[float, float], bool]] = {
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A bound that a ratio must keep. A ratio that was not measured keeps nothing."""
+    """A bound for a ratio. A ratio that was not measured does not meet it."""
 
     ratio: str
     sense: Literal["<=", "<", ">="]
@@ -94,4 +94,4 @@ class Comparison:
     targets: tuple[Target, ...]
     unit: Literal["seconds", "bytes"] = "seconds"
     sized: bool = True
-    """False: the work is what it is, and `--n` does not change it."""
+    """False if `--n` does not change the work."""

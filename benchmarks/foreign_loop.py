@@ -1,4 +1,4 @@
-"""An event loop that runs in a thread of its own, for work that is handed over from outside."""
+"""An event loop in another thread, for work that is submitted from outside."""
 
 from __future__ import annotations
 
@@ -20,5 +20,5 @@ def foreign_loop() -> Iterator[asyncio.AbstractEventLoop]:
     finally:
         loop.call_soon_threadsafe(loop.stop)
         thread.join()
-        # Cancels and joins what an interrupted lap has left, in this thread: the loop is at rest.
+        # Cancel and join the tasks of an interrupted lap, in this thread: the loop is stopped.
         runner.close()

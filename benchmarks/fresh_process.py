@@ -1,6 +1,6 @@
-"""Runs Python in a process of its own, where what we measure finds nothing warmed up or left over.
+"""Runs Python in a new process, so that a measurement does not depend on earlier ones.
 
-The child imports the same holdfast as this process does, installed or not, and may use .pyc files.
+The child imports the same handfast as this process does, installed or not, and may use .pyc files.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 
 def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The finished child; its stderr is shown if it fails."""
+    """Return the finished process; its stderr is shown if it fails."""
     command = [sys.executable, *arguments]
     done = subprocess.run(
         command, cwd=ROOT, env=_environment(), capture_output=True, text=True, check=False
@@ -27,9 +27,9 @@ def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 def _environment() -> dict[str, str]:
     environment = dict(os.environ)
-    # Without .pyc files the child would compile our modules, but not those of the standard library.
+    # Without .pyc files the child would compile handfast, but not the standard library.
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
-    spec = find_spec("holdfast")
+    spec = find_spec("handfast")
     if spec is not None and spec.origin is not None:
         here = str(Path(spec.origin).resolve().parent.parent)
         inherited = environment.get("PYTHONPATH")

@@ -1,4 +1,4 @@
-"""Many tasks that live until they are told to end, kept in each of the usual ways.
+"""Many tasks that run until they are cancelled, owned in each of the usual ways.
 
 `memory` weighs them while they live, `close` times their end. All wait on a future of their own:
 waiters of one shared Event would add the cost of that Event's queue.
@@ -13,7 +13,7 @@ from benchmarks.comparison import Contestant
 from benchmarks.work import wait_forever
 
 if TYPE_CHECKING:
-    import holdfast
+    import handfast
 
 DEADLINE = 600.0
 """Far away: what is timed is the close, not how it gives up."""
@@ -91,13 +91,13 @@ class TaskGroup:
 
 
 class Scope:
-    """holdfast.Scope, closed."""
+    """handfast.Scope, closed."""
 
-    def __init__(self, n: int) -> None:
-        import holdfast
+    def __init__(self, n: int, *, limit: int | None = None) -> None:
+        import handfast
 
         self._n = n
-        self._scope: holdfast.Scope = holdfast.Scope("live")
+        self._scope: handfast.Scope = handfast.Scope("live", limit=limit)
 
     async def spawn(self) -> None:
         for _ in range(self._n):
@@ -105,13 +105,20 @@ class Scope:
         await asyncio.sleep(0)
 
     async def close(self) -> None:
-        report = await self._scope.close(deadline=DEADLINE)
+        report = await self._scope.close(timeout=DEADLINE)
         report.raise_if_unclean()
+
+
+class LimitedScope(Scope):
+    """The same, in which half of the tasks wait for their turn."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__(n, limit=max(1, n // 2))
 
 
 WAYS: tuple[Contestant[type[Live]], ...] = (
     Contestant("bare", Bare),
     Contestant("asyncio.TaskGroup", TaskGroup),
     Contestant("by hand", ByHand),
-    Contestant("holdfast", Scope, needs="holdfast"),
+    Contestant("handfast", Scope, needs="handfast"),
 )

@@ -1,7 +1,7 @@
 """Runs a comparison: rounds interleaved (A B C, A B C, ...), best and median, ratios, verdict.
 
 Interleaving makes a slow moment of the machine hit every contestant alike. Ratios are those of
-the best laps, the ones least disturbed; medians are told beside them. Nothing is printed here.
+the best times, the ones least disturbed; medians are reported beside them. Nothing is printed here.
 """
 
 from __future__ import annotations

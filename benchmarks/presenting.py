@@ -1,4 +1,4 @@
-"""How an outcome is shown: a small table for people, one JSON object for programs."""
+"""Shows the results: a small table, or one JSON object."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _readable(value: float, unit: str) -> str:
 
 
 def _aligned(head: list[str], rows: list[list[str]]) -> list[str]:
-    """Names to the left, the rest to the right."""
+    """Align names to the left and the other columns to the right."""
     table = [head, *rows]
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]
     return [

@@ -1,7 +1,7 @@
-"""One line on stderr that says what is being measured.
+"""Shows a line on stderr that says what is being measured.
 
-Only on a terminal, only after two seconds, and erased when done or interrupted: what a pipe or
-a file gets is the result and nothing else.
+Only on a terminal, only after two seconds, and erased at the end, so that a pipe or a file gets
+only the result.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ ERASE = "\r\x1b[2K"
 
 
 class Progress:
-    """`with Progress() as progress: progress.tell("round 2 of 7")`."""
+    """`with Progress() as progress: progress.show("round 2 of 7")`."""
 
     def __init__(self) -> None:
         self._text = ""
@@ -26,7 +26,7 @@ class Progress:
         self._timer = threading.Timer(PATIENCE, self._lose_patience)
         self._timer.daemon = True
 
-    def tell(self, text: str) -> None:
+    def show(self, text: str) -> None:
         self._text = text
         if not self._patient:
             self._show()

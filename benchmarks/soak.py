@@ -1,8 +1,7 @@
-"""python -m benchmarks.soak: tasks by the million through one scope, and nothing may grow.
+"""python -m benchmarks.soak: run millions of tasks in one scope, and check that nothing grows.
 
 They are spawned and joined in batches; after the first 100,000, the objects, the allocated blocks
-and the resident memory are sampled. Exit code 1 if one of them keeps growing. Nothing is traced:
-the soak runs at speed.
+and the resident memory are sampled. Exit code 1 if one of them keeps growing.
 """
 
 from __future__ import annotations
@@ -16,26 +15,26 @@ from collections.abc import Sequence
 from pathlib import Path
 from time import monotonic
 
-import holdfast
+import handfast
 from benchmarks.compare import INTERRUPTED, positive
 from benchmarks.progress import Progress
 from benchmarks.work import no_op
-from holdfast.leaks.trend import ENOUGH, growth
+from handfast._trend import ENOUGH, growth
 
 WARM_UP = 100_000
 BATCH = 10_000
 SAMPLES = 100
 
 OBJECTS_ALLOWED = 100
-"""Over the whole soak: a leak of one object in 10,000 tasks would make a thousand."""
+"""For the whole run: a leak of one object in 10,000 tasks would be a thousand."""
 BLOCKS_ALLOWED = 500
-"""Also what the collector does not know (strings, numbers): tells a leak from an untidy heap."""
+"""Includes what the collector does not track (strings, numbers)."""
 RESIDENT_ALLOWED = 8 * 1024 * 1024
-"""The heap's own unrest: bare asyncio, too, takes a few arenas of 1 MiB more over millions."""
+"""The heap itself grows: bare asyncio also needs a few more arenas of 1 MiB after millions of tasks."""
 
 
 class Samples:
-    """What was there each time we looked, after a full collection.
+    """The samples, each taken after a full collection.
 
     Kept in arrays, so that the samples themselves add no blocks.
     """
@@ -55,7 +54,7 @@ class Samples:
 
 
 def resident_bytes() -> int:
-    """Resident memory now; where the system does not tell, the most there ever was."""
+    """Return the resident memory; the peak if the system does not have the current value."""
     statm = Path("/proc/self/statm")
     import resource
 
@@ -65,13 +64,13 @@ def resident_bytes() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-async def spawn_and_join(scope: holdfast.Scope, tasks: int) -> None:
+async def spawn_and_join(scope: handfast.Scope, tasks: int) -> None:
     for task in [scope.spawn(no_op()) for _ in range(tasks)]:
         await task
 
 
 async def soak(tasks: int, progress: Progress) -> Samples:
-    scope = holdfast.Scope("soak")
+    scope = handfast.Scope("soak")
     samples = Samples()
     every = max(1, (tasks - WARM_UP) // SAMPLES)
     done = 0
@@ -85,14 +84,14 @@ async def soak(tasks: int, progress: Progress) -> Samples:
             samples.take(done)
             next_sample += every
         speed = done / (monotonic() - start)
-        progress.tell(f"soak: {done:,} of {tasks:,} tasks, {speed:,.0f} a second")
+        progress.show(f"soak: {done:,} of {tasks:,} tasks, {speed:,.0f} a second")
     report = await scope.close()
     report.raise_if_unclean()
     return samples
 
 
 def verdict(samples: Samples) -> bool:
-    """Print what was found; True if nothing grew."""
+    """Print the results; return whether nothing grew."""
     steady = True
     for what, series, allowed in (
         ("objects", samples.objects, OBJECTS_ALLOWED),

@@ -1,7 +1,7 @@
-"""python -m benchmarks.weighing WAY N: the bytes of one of N live tasks, kept in this WAY.
+"""python -m benchmarks.weighing WAY N: the bytes of one of N running tasks, kept in this WAY.
 
-A process of its own for each weighing: asyncio's table of all tasks keeps the size that an earlier
-weighing gave it, which would make the later ones look light.
+Each measurement needs a new process: asyncio's table of all tasks keeps its size, so that later
+measurements would be too small.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from benchmarks.live import WAYS, Live
 
 
 def bytes_per_task(way: str, n: int) -> float:
-    """Weigh in a fresh process."""
+    """Measure in a new process."""
     return float(run_python("-m", "benchmarks.weighing", way, str(n)).stdout)
 
 
 async def weigh(way: type[Live], n: int) -> float:
-    """Weigh in this process, which must be fresh."""
+    """Measure in this process, which must be new."""
     warm_up = way(1)
     await warm_up.spawn()
     await warm_up.close()

@@ -1,4 +1,4 @@
-"""The coroutines that every contestant runs, as cheap as can be: only the tracking costs."""
+"""The coroutines that every contestant runs. They do nothing, so that only the tracking costs."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ async def no_op() -> None:
 
 
 async def wait_forever() -> None:
-    """Lives until it is cancelled."""
+    """Runs until it is cancelled."""
     await asyncio.get_running_loop().create_future()

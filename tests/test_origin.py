@@ -1,4 +1,4 @@
-"""Where a thing was born: right line, cheap to keep, shared, bounded."""
+"""Origins: right line, cheap to keep, shared, bounded."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import origin as room
-from holdfast.origin import Origin, intern_origin
+from handfast import _origin as origin_module
+from handfast._origin import Origin, intern_origin
 
 
 def test_an_origin_names_file_line_function_and_source() -> None:
@@ -18,7 +18,7 @@ def test_an_origin_names_file_line_function_and_source() -> None:
     assert here.source == "here = Origin.here()"
     lines = Path(__file__).read_text().splitlines()
     assert lines[here.lineno - 1].strip() == here.source
-    assert str(here).endswith(f"test_origin.py:{here.lineno} in {here.function}")
+    assert str(here).endswith(f"{Path(__file__).name}:{here.lineno} in {here.function}")
     assert repr(here) == f"<Origin {here}>"
 
 
@@ -70,9 +70,9 @@ def test_a_working_directory_that_is_gone_does_not_hurt(
 def test_code_made_on_the_fly_does_not_fill_the_table_without_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(room, "_FULL", 10)
-    monkeypatch.setattr(room, "_ORIGINS", {})
+    monkeypatch.setattr(origin_module, "_FULL", 10)
+    monkeypatch.setattr(origin_module, "_ORIGINS", {})
     codes = [compile(f"x = {n}", "made up", "exec") for n in range(50)]
     origins = [intern_origin(code, 0) for code in codes]
-    assert len(room._ORIGINS) <= 10
+    assert len(origin_module._ORIGINS) <= 10
     assert all(origin.code is code for origin, code in zip(origins, codes, strict=True))

@@ -1,7 +1,7 @@
 """Explore published packages: each bug must be found in the release that has it, not in its fix.
 
-One file of `bugs/` is one bug; its constants say what to install. A version lives in a folder of
-its own below the cache, and is explored in a process of its own, with holdfast from this checkout.
+Each file in `bugs/` is one bug; its constants say what to install. Each version has its own folder in
+the cache, and is explored in a separate process, with handfast from this checkout.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parent / "src"
 BUGS = HERE / "bugs"
-CACHE = Path(os.environ.get("HOLDFAST_WILD_CACHE", "~/.cache/holdfast/wild")).expanduser()
-# A program that blocks its thread would never come back.
-PATIENCE = 300
+CACHE = Path(os.environ.get("HANDFAST_WILD_CACHE", "~/.cache/handfast/wild")).expanduser()
+# Seconds; a program that blocks its thread would never return.
+TIMEOUT = 300
 
 
 @dataclass
@@ -41,19 +41,19 @@ class Bug:
 
     @classmethod
     def read(cls, path: Path) -> Bug:
-        """Read without importing: the package is not installed here."""
-        said: dict[str, Any] = {}
+        """Read the constants without an import: the package is not installed here."""
+        constants: dict[str, Any] = {}
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 name = node.targets[0].id
                 if name in ("PACKAGE", "BAD", "GOOD", "FINDING", "NEEDS"):
-                    said[name.lower()] = ast.literal_eval(node.value)
-        return cls(path.stem, **said)
+                    constants[name.lower()] = ast.literal_eval(node.value)
+        return cls(path.stem, **constants)
 
 
 @dataclass
 class Result:
-    """What the exploration of one version came to. `trouble` says why there is none."""
+    """The result of exploring one version; `trouble` says why there is none."""
 
     schedules: int = 0
     seconds: float = 0.0
@@ -66,7 +66,7 @@ class Result:
 
 
 def main() -> int:
-    """Run every bug, or the chosen ones, and print the table; 1 if one of them is not as it should."""
+    """Run all bugs or the chosen ones, and print a table; return 1 if a result is not as expected."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
         "--only", action="append", metavar="NAME", help="just this bug (repeatable)"
@@ -85,23 +85,25 @@ def main() -> int:
         bugs = [bug for bug in bugs if bug.name in options.only]
     print(f"{'bug':24} {'package':15} {'version':8} {'finding':34} {'schedules':>9} {'s':>6}")
     wrong = [bug.name for bug in bugs if not both(bug, options.schedules, options.verbose)]
-    print(f"\n{len(bugs) - len(wrong)} of {len(bugs)} as they should be")
+    print(f"\n{len(bugs) - len(wrong)} of {len(bugs)} as expected")
     if wrong:
         print(f"not: {', '.join(wrong)}")
     return 1 if wrong else 0
 
 
 def both(bug: Bug, schedules: int, verbose: bool) -> bool:
-    """Found in the bad version, nothing in the good one."""
+    """Whether the bug is found in the bad version, and nothing in the good one."""
     right = True
-    for version, guilty in ((bug.bad, True), (bug.good, False)):
+    for version, has_bug in ((bug.bad, True), (bug.good, False)):
         result = run(bug, version, schedules)
         skipped = result.trouble.startswith("skipped")
         # Another code than the expected one would be another bug, or none at all.
-        fine = skipped or (not result.trouble and result.code == (bug.finding if guilty else ""))
-        right = right and fine
-        print(line(bug, version, result, fine), flush=True)
-        if result.trouble or (verbose and result.error) or not fine:
+        expected = skipped or (
+            not result.trouble and result.code == (bug.finding if has_bug else "")
+        )
+        right = right and expected
+        print(line(bug, version, result, expected), flush=True)
+        if result.trouble or (verbose and result.error) or not expected:
             print(
                 "    " + (result.trouble or result.error or "nothing found").replace("\n", "\n    ")
             )
@@ -112,8 +114,8 @@ def both(bug: Bug, schedules: int, verbose: bool) -> bool:
     return right
 
 
-def line(bug: Bug, version: str, result: Result, fine: bool) -> str:
-    """One line of the table."""
+def line(bug: Bug, version: str, result: Result, expected: bool) -> str:
+    """Return one line of the table."""
     if result.trouble:
         finding = result.trouble.splitlines()[0][:33]
     elif result.code:
@@ -121,7 +123,7 @@ def line(bug: Bug, version: str, result: Result, fine: bool) -> str:
         finding = f"{result.code}, {departures} departure{'' if departures == 1 else 's'}"
     else:
         finding = f"none {result.exhausted}".strip()
-    mark = "" if fine else "  <-- WRONG"
+    mark = "" if expected else "  <-- WRONG"
     return (
         f"{bug.name:24} {bug.package:15} {version:8} {finding:34} "
         f"{result.schedules:9} {result.seconds:6.1f}{mark}"
@@ -129,7 +131,7 @@ def line(bug: Bug, version: str, result: Result, fine: bool) -> str:
 
 
 def run(bug: Bug, version: str, schedules: int) -> Result:
-    """Explore one version in a process of its own."""
+    """Explore one version in a separate process."""
     python = interpreter(version) if bug.package == "python" else sys.executable
     if python is None:
         return Result(trouble=f"skipped: no python{version} here")
@@ -144,10 +146,10 @@ def run(bug: Bug, version: str, schedules: int) -> Result:
     started = time.perf_counter()
     try:
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=PATIENCE, check=False
+            command, env=environment, capture_output=True, text=True, timeout=TIMEOUT, check=False
         )
     except subprocess.TimeoutExpired:
-        return Result(trouble=f"no end after {PATIENCE} s", seconds=PATIENCE)
+        return Result(trouble=f"not finished after {TIMEOUT} s", seconds=TIMEOUT)
     seconds = time.perf_counter() - started
     for text in done.stdout.splitlines():
         if text.startswith("RESULT "):
@@ -156,19 +158,19 @@ def run(bug: Bug, version: str, schedules: int) -> Result:
 
 
 def interpreter(version: str) -> str | None:
-    """A Python of this minor version, or None."""
+    """Return the path of this minor version of Python, or None."""
     if version == f"{sys.version_info.major}.{sys.version_info.minor}":
         return sys.executable
     pyenv = Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python")
     for python in (shutil.which(f"python{version}"), *map(str, pyenv)):
-        # A shim of pyenv may be there without anything behind it.
+        # A shim of pyenv may exist without an installed version.
         if python and not subprocess.run([python, "-c", ""], capture_output=True).returncode:
             return python
     return None
 
 
 def install(bug: Bug, version: str) -> Path | Result:
-    """The folder with this version of the package, filled on first use."""
+    """Return the folder with this version of the package; it is installed on first use."""
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     wanted = [f"{bug.package}=={version}", *bug.needs]
     target = CACHE / here / re.sub(r"[^\w.=]+", "-", " ".join(wanted))
@@ -193,9 +195,9 @@ def install(bug: Bug, version: str) -> Path | Result:
 
 
 def explored(name: str, schedules: int) -> None:
-    """In the subprocess: explore, say what came of it on one line, and go without waiting for
-    threads that a bad version left behind."""
-    from holdfast.explore import Divergence, explore
+    """In the subprocess: explore, print the result on one line, and exit without waiting for threads
+    that a bad version has leaked."""
+    from handfast.explore import Divergence, explore
 
     spec = importlib.util.spec_from_file_location(name, BUGS / f"{name}.py")
     assert spec is not None

@@ -11,11 +11,14 @@ TABLE = {
     "submit": "benchmarks.comparisons.submit",
     "close": "benchmarks.comparisons.close",
     "memory": "benchmarks.comparisons.memory",
-    "slots": "benchmarks.comparisons.slots",
+    "keyed": "benchmarks.comparisons.keyed",
+    "process": "benchmarks.comparisons.process",
     "import": "benchmarks.comparisons.importing",
     "explore": "benchmarks.comparisons.explore",
+    "search": "benchmarks.comparisons.search",
     "leaks": "benchmarks.comparisons.leaks",
     "check": "benchmarks.comparisons.check",
+    "watch": "benchmarks.comparisons.watch",
 }
 """WORK, and the module whose `COMPARISON` measures it."""
 

@@ -1,4 +1,4 @@
-"""The time of `import holdfast`, against `import asyncio`: each in a fresh process."""
+"""The time of `import handfast`, against `import asyncio`: each in a fresh process."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from functools import partial
 from benchmarks.comparison import Comparison, Contestant, Laps, Ratio, Target, laps_of
 from benchmarks.fresh_process import run_python
 
-MODULES = ("asyncio", "aiotools", "anyio", "aiojobs", "holdfast")
+MODULES = ("asyncio", "aiotools", "anyio", "aiojobs", "handfast")
 CONTESTANTS = tuple(Contestant(module, module, needs=module) for module in MODULES)
 
 
 def seconds_to_import(module: str) -> float:
     """The cumulative time that `-X importtime` tells for this module."""
-    told = run_python("-X", "importtime", "-c", f"import {module}").stderr
-    line = re.search(rf"\|\s+(\d+) \| {module}$", told, re.MULTILINE)
+    printed = run_python("-X", "importtime", "-c", f"import {module}").stderr
+    line = re.search(rf"\|\s+(\d+) \| {module}$", printed, re.MULTILINE)
     if line is None:
         raise RuntimeError(f"-X importtime does not tell of {module}")
     return int(line[1]) / 1_000_000
@@ -36,5 +36,5 @@ COMPARISON = Comparison(
     rounds=15,
     laps=laps,
     ratios=tuple(Ratio(module, module, "asyncio") for module in MODULES),
-    targets=(Target("holdfast", "<=", 2.0),),
+    targets=(Target("handfast", "<=", 2.0),),
 )

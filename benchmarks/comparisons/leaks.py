@@ -1,7 +1,7 @@
-"""300 trivial async tests under pytest-asyncio: plain, with `--holdfast`, and with pyleak.
+"""300 trivial async tests under pytest-asyncio: plain, with `--handfast`, and with pyleak.
 
-Each lap is a whole `pytest` in a fresh process, as a user runs it. pyleak looks only at tests that
-carry its marker, so its suite has one; with everything on it takes long, and is measured once.
+Each lap is a whole `pytest` in a fresh process, as a user runs it. pyleak checks only tests with
+its marker, so its suite has one; with all its checks it takes long, and is measured once.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from time import perf_counter
 from benchmarks.comparison import Comparison, Contestant, Lap, Laps, Ratio, Target, laps_of
 from benchmarks.fresh_process import run_python
 
-PLAIN, HOLDFAST = "pytest-asyncio", "holdfast"
+PLAIN, HANDFAST = "pytest-asyncio", "handfast"
 PYLEAK, PYLEAK_TASKS = "pyleak", "pyleak, tasks only"
 SUITES = {
     PLAIN: ("", ()),
-    HOLDFAST: ("", ("--holdfast",)),
+    HANDFAST: ("", ("--handfast",)),
     PYLEAK_TASKS: ('@pytest.mark.no_leaks("tasks")\n', ()),
     PYLEAK: ("@pytest.mark.no_leaks\n", ()),
 }
@@ -38,7 +38,7 @@ def suite(n: int, marker: str) -> str:
 
 
 def seconds(file: Path, contestant: str) -> float:
-    """How long pytest takes for the suite, from its start to its exit."""
+    """Return the time of pytest for the suite, from its start to its exit."""
     foreign = () if contestant.startswith(PYLEAK) else ("-p", "no:pyleak")
     options = ("-q", "-p", "no:cacheprovider", "-c", str(file.with_name("pytest.ini")), *foreign)
     start = perf_counter()
@@ -47,7 +47,7 @@ def seconds(file: Path, contestant: str) -> float:
 
 
 def once(lap: Lap) -> Lap:
-    """A lap that is run the first time, and remembered."""
+    """Run a lap the first time, and remember its figure."""
     known: list[float] = []
 
     def remembered() -> float:
@@ -76,7 +76,7 @@ def laps(n: int) -> Iterator[Laps]:
 
 CONTESTANTS = (
     Contestant(PLAIN, PLAIN, needs="pytest_asyncio"),
-    Contestant(HOLDFAST, HOLDFAST, needs="pytest_asyncio"),
+    Contestant(HANDFAST, HANDFAST, needs="pytest_asyncio"),
     Contestant(PYLEAK_TASKS, PYLEAK_TASKS, needs="pyleak"),
     Contestant(PYLEAK, PYLEAK, needs="pyleak"),
 )
@@ -88,5 +88,5 @@ COMPARISON = Comparison(
     rounds=7,
     laps=laps,
     ratios=tuple(Ratio(each.name, each.name, PLAIN) for each in CONTESTANTS[1:]),
-    targets=(Target(HOLDFAST, "<=", 1.25),),
+    targets=(Target(HANDFAST, "<=", 1.25),),
 )

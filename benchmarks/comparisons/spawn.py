@@ -1,13 +1,15 @@
-"""Spawn, track and join no-op tasks: what does it cost that a task has an owner?"""
+"""Spawn, track and join no-op tasks: the cost of an owner."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from benchmarks.clock import seconds_of
 from benchmarks.comparison import Comparison, Contestant, Lap, Laps, Ratio, Target, laps_of
+from benchmarks.loops import uvloop_or_stock
 from benchmarks.work import no_op
 
 Way = Callable[[int], Awaitable[None]]
@@ -67,20 +69,20 @@ async def aiojobs_scheduler(n: int) -> None:
 
 
 async def scope_left(n: int) -> None:
-    import holdfast
+    import handfast
 
-    async with holdfast.Scope() as scope:
+    async with handfast.Scope() as scope:
         for _ in range(n):
             scope.spawn(no_op())
 
 
 async def scope_closed(n: int) -> None:
-    import holdfast
+    import handfast
 
-    scope = holdfast.Scope()
+    scope = handfast.Scope()
     for _ in range(n):
         scope.spawn(no_op())
-    report = await scope.close(grace=600.0, deadline=600.0)
+    report = await scope.close(grace=600.0, timeout=600.0)
     report.raise_if_unclean()
 
 
@@ -92,20 +94,30 @@ CONTESTANTS: tuple[Contestant[Way], ...] = (
     Contestant("aiotools.PersistentTaskGroup", aiotools_persistent, needs="aiotools"),
     Contestant("anyio", anyio_group, needs="anyio"),
     Contestant("aiojobs", aiojobs_scheduler, needs="aiojobs"),
-    Contestant("holdfast", scope_left, needs="holdfast"),
-    # Joined by a close, which also writes down who ended how: measured, not held to a target.
-    Contestant("holdfast, with a report", scope_closed, needs="holdfast"),
+    Contestant("handfast", scope_left, needs="handfast"),
+    # Joined by a close, which also records how each task ended: measured, but without a target.
+    Contestant("handfast, with a report", scope_closed, needs="handfast"),
 )
+ON_UVLOOP: tuple[Contestant[Way], ...] = (
+    Contestant("bare, uvloop", bare, needs="uvloop"),
+    Contestant("asyncio.TaskGroup, uvloop", task_group, needs="uvloop"),
+    Contestant("handfast, uvloop", scope_left, needs="uvloop"),
+)
+FEWER = Contestant("handfast, uvloop, n / 10", scope_left, needs="uvloop")
 
 
 @contextmanager
 def laps(n: int) -> Iterator[Laps]:
-    with asyncio.Runner() as runner:
+    with asyncio.Runner() as stock, asyncio.Runner(loop_factory=uvloop_or_stock) as other:
 
-        def lap(way: Way) -> Lap:
+        def lap(way: Way, runner: asyncio.Runner = stock, n: int = n) -> Lap:
             return lambda: runner.run(seconds_of(way(n)))
 
-        yield laps_of(CONTESTANTS, lap)
+        yield {
+            **laps_of(CONTESTANTS, lap),
+            **laps_of(ON_UVLOOP, partial(lap, runner=other)),
+            **laps_of([FEWER], partial(lap, runner=other, n=max(1, n // 10))),
+        }
 
 
 COMPARISON = Comparison(
@@ -116,10 +128,18 @@ COMPARISON = Comparison(
     laps=laps,
     ratios=(
         *(Ratio(each.name, each.name, "bare") for each in CONTESTANTS),
-        Ratio("holdfast / asyncio.TaskGroup", "holdfast", "asyncio.TaskGroup"),
+        Ratio("asyncio.TaskGroup / handfast", "asyncio.TaskGroup", "handfast"),
+        *(Ratio(each.name, each.name, "bare, uvloop") for each in ON_UVLOOP),
+        Ratio(
+            "asyncio.TaskGroup / handfast, uvloop", "asyncio.TaskGroup, uvloop", "handfast, uvloop"
+        ),
+        Ratio("handfast, uvloop, n over n / 10", "handfast, uvloop", FEWER.name),
     ),
     targets=(
-        Target("holdfast", "<=", 1.35),
-        Target("holdfast / asyncio.TaskGroup", "<", 1.0),
+        Target("handfast", "<=", 1.35),
+        Target("asyncio.TaskGroup / handfast", ">=", 1.1),
+        Target("handfast, uvloop", "<=", 1.35),
+        Target("asyncio.TaskGroup / handfast, uvloop", ">=", 1.0),
+        Target("handfast, uvloop, n over n / 10", "<=", 12.0),
     ),
 )

@@ -1,4 +1,4 @@
-"""The same work for ASV: holdfast against its own past, one file for each work.
+"""The same work for ASV: handfast against its own past, one file for each work.
 
-ASV builds an environment of its own without our peers, so nothing in this package imports one.
+ASV builds an environment without the other libraries, so nothing in this package imports one.
 """

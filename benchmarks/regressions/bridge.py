@@ -15,8 +15,8 @@ from benchmarks.foreign_loop import foreign_loop
 from benchmarks.work import no_op, wait_forever
 
 if TYPE_CHECKING:
-    from holdfast.bridges.langgraph import Graph
-    from holdfast.bridges.rx_langgraph import RxLangGraphBridge
+    from examples.reactive.bridge import RxLangGraphBridge
+    from handfast.bridges.langgraph import Graph
 
 THREADS = 4
 EACH = 250
@@ -24,7 +24,7 @@ LIVE = 2_000
 
 
 class StandIn:
-    """No graph at all: only the bridge costs."""
+    """No graph, to measure only the bridge."""
 
     def __init__(self, work: Any) -> None:
         self._work = work
@@ -50,11 +50,11 @@ def one_node() -> Graph:
 
 
 def bridge_on(stack: ExitStack, graph: Graph, concurrency: int) -> RxLangGraphBridge:
-    """A bridge on a loop in another thread, closed with the stack."""
+    """Open a bridge on a loop in another thread; the stack closes it."""
     loop = stack.enter_context(foreign_loop())
 
     async def make() -> RxLangGraphBridge:
-        from holdfast.bridges.rx_langgraph import RxLangGraphBridge
+        from examples.reactive.bridge import RxLangGraphBridge
 
         return RxLangGraphBridge(graph, concurrency=concurrency)
 
@@ -63,21 +63,21 @@ def bridge_on(stack: ExitStack, graph: Graph, concurrency: int) -> RxLangGraphBr
     return bridge
 
 
-def require_neighbours() -> None:
+def require_libraries() -> None:
     try:
-        import holdfast.bridges.rx_langgraph  # noqa: F401
+        import examples.reactive.bridge  # noqa: F401
     except ImportError as error:
         raise NotImplementedError(str(error)) from None
 
 
 class Runs:
-    """So many messages from each of several threads, until all are answered."""
+    """Send messages from several threads, and wait for all results."""
 
     params = ("stand-in", "langgraph")
     param_names = ("graph",)
 
     def setup(self, graph: str) -> None:
-        require_neighbours()
+        require_libraries()
         self.stack = ExitStack()
         made = one_node() if graph == "langgraph" else StandIn(no_op)
         self.bridge = bridge_on(self.stack, made, concurrency=16)
@@ -107,14 +107,14 @@ class Runs:
 
 
 class CleanUp:
-    """Close the bridge with many runs under way."""
+    """Close the bridge with many active runs."""
 
-    # A bridge that is closed cannot be closed again: each sample gets a set-up of its own.
+    # A bridge that is closed cannot be closed again: each sample needs its own set-up.
     number = 1
     warmup_time = 0
 
     def setup(self) -> None:
-        require_neighbours()
+        require_libraries()
         self.stack = ExitStack()
         self.bridge = bridge_on(self.stack, StandIn(wait_forever), concurrency=LIVE)
         for _ in range(LIVE):

@@ -10,7 +10,7 @@ from benchmarks.live import Scope
 class Close:
     params = (10_000, 100_000)
     param_names = ("tasks",)
-    # A closed scope cannot be closed again: each sample gets a set-up of its own.
+    # A closed scope cannot be closed again: each sample needs its own set-up.
     number = 1
     warmup_time = 0
 

@@ -9,7 +9,7 @@ SCHEDULES = 300
 
 class Explore:
     def time_schedules(self) -> None:
-        explore.holdfast(SCHEDULES)
+        explore.handfast(SCHEDULES)
 
     def time_steps(self) -> None:
         explore.one_run(explore.LONG)

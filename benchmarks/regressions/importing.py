@@ -1,4 +1,4 @@
-"""The time of `import holdfast`, in a fresh process."""
+"""The time of `import handfast`, in a fresh process."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ ROUNDS = 10
 class Import:
     def track_over_asyncio(self) -> float:
         rounds = [
-            (seconds_to_import("holdfast"), seconds_to_import("asyncio")) for _ in range(ROUNDS)
+            (seconds_to_import("handfast"), seconds_to_import("asyncio")) for _ in range(ROUNDS)
         ]
         return min(ours for ours, _ in rounds) / min(theirs for _, theirs in rounds)
 
     track_over_asyncio.unit = "x asyncio"  # type: ignore[attr-defined]
 
-    def timeraw_holdfast(self) -> str:
-        return "import holdfast"
+    def timeraw_handfast(self) -> str:
+        return "import handfast"

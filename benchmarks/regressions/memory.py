@@ -1,4 +1,4 @@
-"""The memory of one live task over a bare one, and the peak with many of them."""
+"""The memory of one tracked task over a bare one, and the peak with many."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ N = 10_000
 
 class Memory:
     def track_bytes_over_bare(self) -> float:
-        return bytes_per_task("holdfast", N) - bytes_per_task("bare", N)
+        return bytes_per_task("handfast", N) - bytes_per_task("bare", N)
 
     track_bytes_over_bare.unit = "bytes"  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""Hand work to a loop from a thread, and wait for every answer."""
+"""Submit work to a loop from a thread, and wait for every result."""
 
 from __future__ import annotations
 

@@ -1,80 +1,67 @@
-"""Make the pages of the catalogue while the site is built: one for all kinds, one for each.
+"""Add the pages of the catalogue to the site, and an index of them by family.
 
-They come from `holdfast.catalogue.KINDS` and from nowhere else, so page and code say the same.
+Other pages link to them where they are in the repository, so that the links work there, too.
 """
+
+import re
+from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
-from holdfast.catalogue import FAMILIES, KINDS, BugKind
+from handfast import catalogue
+from handfast.catalogue import FAMILIES, KINDS
+
+PAGES = Path(catalogue.__file__).parent / "pages"
+LINK = re.compile(r"\]\((?:\.\./)+src/handfast/catalogue/pages/(HF\d+\.md)?([^)]*)\)")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put one entry for each kind under "Catalogue" in the navigation."""
+    """List the pages of each family under "Catalogue" in the navigation."""
     for section in config.nav or []:
         if "Catalogue" in section:
-            section["Catalogue"] += [{family: pages(prefix)} for prefix, family in FAMILIES.items()]
+            section["Catalogue"] += [{family: paths(prefix)} for prefix, family in FAMILIES.items()]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the pages; they exist for the length of the build only."""
-    files.append(File.generated(config, "catalogue/index.md", content=contents()))
-    for kind in KINDS:
-        files.append(File.generated(config, path(kind), content=page(kind)))
+    """Take the pages from the package as they are; only the index is generated."""
+    files.append(File.generated(config, "catalogue/index.md", content=index()))
+    for page in sorted(PAGES.glob("*.md")):
+        files.append(File.generated(config, f"catalogue/{page.name}", abs_src_path=str(page)))
     return files
 
 
-def pages(prefix: str) -> list[dict[str, str]]:
-    """The entries of one family, which the sidebar folds away."""
-    return [{f"{k.code} {k.name}": path(k)} for k in KINDS if k.code.startswith(prefix)]
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Make links into the package links to the pages of the site."""
+    up = "../" * page.file.src_uri.count("/")
+    return LINK.sub(lambda link: f"]({up}catalogue/{link[1] or 'index.md'}{link[2]})", markdown)
 
 
-def path(kind: BugKind) -> str:
-    return f"catalogue/{kind.code}.md"
+def paths(prefix: str) -> list[str]:
+    return [f"catalogue/{kind.code}.md" for kind in KINDS if kind.code.startswith(prefix)]
 
 
-def contents() -> str:
-    """The list of all kinds, by family."""
+def index() -> str:
+    """A table of the kinds for each family."""
     lines = [
         "# The catalogue",
         "",
         "Every kind of bug has one code, and each detector reports the same codes. "
-        "`holdfast explain CODE` shows a page in the terminal.",
+        "`handfast explain CODE` shows a page in the terminal.",
     ]
     for prefix, family in FAMILIES.items():
         lines += [
             "",
             f"## {prefix}xx: {family}",
             "",
-            "| code | name | what it is |",
-            "|---|---|---|",
+            "| code | name | what it is | harm |",
+            "|---|---|---|---|",
         ]
-        lines += [row(kind) for kind in KINDS if kind.code.startswith(prefix)]
+        lines += [
+            f"| [{kind.code}]({kind.code}.md) | {kind.name} | {kind.summary} | {kind.harm} |"
+            for kind in KINDS
+            if kind.code.startswith(prefix)
+        ]
     return "\n".join(lines) + "\n"
-
-
-def row(kind: BugKind) -> str:
-    summary = kind.summary.replace("|", r"\|")
-    return f"| [{kind.code}]({kind.code}.md) | {kind.name} | {summary} |"
-
-
-def page(kind: BugKind) -> str:
-    """One kind, in the same parts each time."""
-    parts = [
-        f"# {kind.code} {kind.name}",
-        kind.summary,
-        "## Why it is bad",
-        kind.why,
-        "## Example",
-        fenced(kind.wrong),
-        "## Use instead",
-        fenced(kind.right),
-    ]
-    if kind.fine:
-        parts += ["## When it is right to ignore", kind.fine]
-    return "\n\n".join(part.strip("\n") for part in parts) + "\n"
-
-
-def fenced(source: str) -> str:
-    return f"```python\n{source.strip(chr(10))}\n```"

@@ -1,55 +1,55 @@
-Feature: Seed 000, a chat bot captures the output of commands, one capture for each user and thread
-  The report wants the entry of a task removed unconditionally. What it asks for by name is held here
-  against the program as it should be; where the program as reported, or as the report would fix it,
-  falls short of it, that is seen to happen.
+Feature: Report 1, a chat bot captures the output of commands, one capture for each user and thread
+  The report wants the entry of a task removed unconditionally. Its criteria are checked here on
+  the fixed program; where the program as reported, or with the report's fix, does not meet them,
+  a scenario shows that.
 
   # --- the report's success criteria -------------------------------------------------------------
 
   @criterion
   Scenario: 1. No stale task is referenced after a capture has ended
-    Given the program "captures" as it should be
+    Given the fixed version of "captures"
     When a command comes to its end
     Then no entry is left
 
   @criterion @as_reported
   Scenario: 1. as reported, a capture that is cancelled before its first step stays in the dict
-    Given the program "captures" as reported
+    Given the reported version of "captures"
     When the capture of a command is cancelled at any step
     Then an entry is left
 
   @criterion
   Scenario: 2. Clean-up is unconditional
-    Given the program "captures" as it should be
+    Given the fixed version of "captures"
     When the capture of a command is cancelled at any step
     Then no entry is left
 
   @criterion @as_proposed
-  Scenario: 2. to the letter, popping without a check leaves a running capture that nobody tracks
-    Given the program "captures" as the report would fix it
+  Scenario: 2. to the letter, popping without a check leaves a running capture that is not tracked
+    Given the proposed version of "captures"
     When 3 commands of one user follow each other
     Then a command that was replaced goes on editing
 
   @criterion
   Scenario: 3. The capture before is cancelled in all orderings
-    Given the program "captures" as it should be
+    Given the fixed version of "captures"
     When 3 commands of one user arrive together
     Then only the last command goes on editing
 
   @criterion @as_reported
   Scenario: 3. as reported, of two commands that arrive together neither cancels the other
-    Given the program "captures" as reported
+    Given the reported version of "captures"
     When 2 commands of one user arrive together
     Then a command that was replaced goes on editing
 
   @criterion @as_proposed
-  Scenario: 3. as the report would fix it, that is still so
-    Given the program "captures" as the report would fix it
+  Scenario: 3. with the report's fix, that is still so
+    Given the proposed version of "captures"
     When 2 commands of one user arrive together
     Then a command that was replaced goes on editing
 
   @criterion
   Scenario Outline: 4. The dict is cleaned up on completion, on an error and on cancellation
-    Given the program "captures" as it should be
+    Given the fixed version of "captures"
     When <what happens>
     Then no entry is left
 
@@ -61,7 +61,7 @@ Feature: Seed 000, a chat bot captures the output of commands, one capture for e
 
   @criterion
   Scenario: Rapid consecutive commands are handled, and one at a time behaves as before
-    Given the program "captures" as it should be
+    Given the fixed version of "captures"
     When 3 commands of one user follow each other
     Then only the last command goes on editing
 
@@ -69,7 +69,7 @@ Feature: Seed 000, a chat bot captures the output of commands, one capture for e
 
   @S0.1
   Scenario Outline: S0.1 After any end the entry is gone if and only if it is that task's own
-    Given the program "captures" as it should be
+    Given the fixed version of "captures"
     When <what happens>
     Then <what holds>
 
@@ -82,85 +82,85 @@ Feature: Seed 000, a chat bot captures the output of commands, one capture for e
 
   @S0.2
   Scenario: S0.2 A predecessor that finishes late never removes or disturbs its successor
-    Given the program "captures" as it should be
+    Given the fixed version of "captures"
     When 2 commands of one user follow each other
     Then the last command is tracked
 
   @S0.2 @as_proposed
-  Scenario: S0.2 as the report would fix it, the predecessor evicts its successor
-    Given the program "captures" as the report would fix it
+  Scenario: S0.2 with the report's fix, the predecessor evicts its successor
+    Given the proposed version of "captures"
     When 2 commands of one user follow each other
     Then the last command is not tracked
 
   @S0.3
   Scenario: S0.3 At most one live task per key, under any number of interleaved starts
-    Given the program "captures" as it should be
+    Given the fixed version of "captures"
     When 3 commands of one user arrive together
     Then no two captures of the user run at once
 
   @S0.3 @as_reported
   Scenario: S0.3 as reported, two live side by side
-    Given the program "captures" as reported
+    Given the reported version of "captures"
     When 2 commands of one user arrive together
     Then two captures of the user run at once
 
   @S0.4
   Scenario: S0.4 After a replacement returns, the superseded task produces no further effect
-    Given the program "captures" as it should be
+    Given the fixed version of "captures"
     When 2 commands of one user arrive together
     Then only the last command goes on editing
 
   @S0.4 @as_reported
   Scenario: S0.4 as reported, the superseded one goes on
-    Given the program "captures" as reported
+    Given the reported version of "captures"
     When 2 commands of one user arrive together
     Then a command that was replaced goes on editing
 
   @S0.5
   Scenario: S0.5 Closing the owner cancels and joins all of them
-    Given the program "captures" as it should be
+    Given the fixed version of "captures"
     When the bot stops while 3 users have a command running
     Then no capture is there when close has returned
 
   @S0.5 @as_reported
   Scenario: S0.5 as reported, close cancels and does not join
-    Given the program "captures" as reported
+    Given the reported version of "captures"
     When the bot stops while 3 users have a command running
     Then a capture is still there when close has returned
 
   @S0.6
   Scenario: S0.6 Ten thousand replacements on one key, one each on a hundred thousand: nothing is left
-    Given the program "captures" as it should be
+    Given the fixed version of "captures"
     When 10000 commands replace each other on one key, and 100000 keys have one each
     Then no entry, no task and no reference is left
 
   @S0.6 @as_reported
   Scenario: S0.6 as reported, they are there when close has returned
-    Given the program "captures" as reported
+    Given the reported version of "captures"
     When 100 commands replace each other on one key, and 100 keys have one each
     Then an entry or a task is left
 
   # --- the real bot ------------------------------------------------------------------------------
 
   @real
-  Scenario: A real bash and a real Telegram library, and nothing is left behind
-    Given the program "captures" as it should be
+  Scenario: A real bash and a real Telegram library, and nothing is leaked
+    Given the fixed version of "captures"
     When it runs with its real parts
-    Then nothing is left behind
+    Then nothing is leaked
 
   @real @as_reported
-  Scenario: as reported, a capture and its bash are left behind
-    Given the program "captures" as reported
+  Scenario: as reported, a capture and its bash are leaked
+    Given the reported version of "captures"
     When it runs with its real parts
-    Then something is left behind
+    Then something is leaked
 
   @as_reported
-  Scenario: as reported, reading the code is enough to see it
-    Given the program "captures" as reported
-    When its code is read
-    Then there is something to say against it
+  Scenario: as reported, check finds it in the source
+    Given the reported version of "captures"
+    When its code is checked
+    Then check reports a finding
 
-  Scenario: There is nothing to say against the program as it should be
-    Given the program "captures" as it should be
-    When its code is read
-    Then there is nothing to say against it
+  Scenario: Check reports nothing in the fixed program
+    Given the fixed version of "captures"
+    When its code is checked
+    Then check reports nothing

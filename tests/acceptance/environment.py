@@ -1,5 +1,5 @@
-"""Behave's hooks. What the programs of the reports leave behind is put away after each scenario, and
-what Python has to say about it is not heard: that it is there is what the scenario has shown."""
+"""Behave's hooks. What the reported programs leak is cleaned up after each scenario, without the
+warnings of Python about it: that it leaks is what the scenario has shown."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 import warnings
 from typing import Any
 
-from holdfast.casebook.prefetch import put_away
+from examples.prefetch import cleanup
 
 __all__ = ["after_scenario"]
 
@@ -19,15 +19,15 @@ def after_scenario(context: Any, scenario: Any) -> None:
     if not {"as_reported", "as_proposed", "left_over"} & set(scenario.effective_tags):
         return
     logger, hook = logging.getLogger("asyncio"), sys.unraisablehook
-    logger.disabled, sys.unraisablehook = True, _unheard
+    logger.disabled, sys.unraisablehook = True, _ignore
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            put_away.all_that_is_left()
+            cleanup.close_all()
             del context.trial
             gc.collect()
     finally:
         logger.disabled, sys.unraisablehook = False, hook
 
 
-def _unheard(_: object) -> None: ...
+def _ignore(_: object) -> None: ...

@@ -1,7 +1,7 @@
-"""What a scenario tries: a situation, and the promises that must hold of what was seen in it.
+"""Runs the situation of a scenario and checks promises.
 
-A situation gives what was seen; a promise asserts on that. `holds` is for programs that are right.
-`breaks` is for those of the reports: it passes only if the promise was seen broken.
+A situation returns what was seen; a promise asserts on that. `holds` is for fixed programs. `breaks`
+is for those of the reports: it passes only if the promise was seen broken.
 """
 
 from __future__ import annotations
@@ -10,21 +10,21 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from holdfast.catalogue import KINDS
-from holdfast.explore import Counterexample, explore
+from handfast.catalogue import KINDS
+from handfast.explore import Counterexample, explore
 
 __all__ = ["Explored", "Once", "Promise", "Trial"]
 
 S = TypeVar("S")
 Promise = Callable[[Any], None]
-"""Asserts something of what was seen."""
+"""Asserts something about what was seen."""
 
 _SCHEDULES = 60
-_FAILED = "HF441"
+_FAILED = ("HF441", "HF443")
 
 
 class Trial(Protocol):
-    """A situation that promises can be held against."""
+    """A situation that promises can be checked on."""
 
     def holds(self, promise: Promise) -> None:
         """Pass if the promise was kept."""
@@ -36,7 +36,7 @@ class Trial(Protocol):
 
 
 class Broken(AssertionError):
-    """It is the promise that was broken, and nothing else that has failed."""
+    """A promise was broken; any other error is a bug in the scenario."""
 
 
 class Explored:
@@ -44,7 +44,7 @@ class Explored:
     and is broken if it does not under one of them.
 
     `shows` are the kinds by which the explorer itself sees it broken: a situation that never ends
-    has nothing to show to a promise.
+    returns nothing to check.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class Explored:
         **options: Any,
     ) -> None:
         self._situation = situation
-        self._shows = (_FAILED, *shows)
+        self._shows = (*_FAILED, *shows)
         self._options = {"schedules": _SCHEDULES} | options
 
     def holds(self, promise: Promise) -> None:
@@ -66,7 +66,7 @@ class Explored:
         others = [kind.code for kind in KINDS if kind.code not in self._shows]
         found = self._explored(promise, ignore=others)
         assert found is not None, "no schedule that was tried breaks it"
-        assert found.code != _FAILED or isinstance(found.error, Broken), found.report()
+        assert found.code not in _FAILED or isinstance(found.error, Broken), found.report()
 
     def _explored(self, promise: Promise, **more: Any) -> Counterexample | None:
         async def program() -> None:
@@ -80,7 +80,7 @@ class Explored:
 
 
 class Once(Generic[S]):
-    """A situation with real parts: it is run once, and each promise is held against the same."""
+    """A situation with real parts: it runs once, and each promise is checked on the same result."""
 
     def __init__(self, seen: S) -> None:
         self._seen = seen

@@ -1,7 +1,7 @@
-"""How steps are told to Behave, with types; and a promise, which is two steps in one.
+"""Typed decorators for Behave's steps; and `promise`, which defines two steps with one function.
 
-What a program promises and that it was seen to break it are said in two sentences, and checked by
-one function: so the program as reported fails in the very thing in which the right one does not.
+One step says that the program keeps a promise, the other that it was seen to break it. Both use the
+same check, so the reported program fails in exactly what the fixed one does.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeVar
 
 import behave
 
-from holdfast.casebook.case import Case
+from examples.example import Example
 from tests.acceptance.trial import Trial
 
 __all__ = ["Context", "given", "part", "promise", "when"]
@@ -22,16 +22,16 @@ P = TypeVar("P", bound=Callable[..., None])
 
 
 class Context(Protocol):
-    """What the steps of a scenario hand on to each other."""
+    """What the steps of a scenario pass to each other."""
 
-    case: Case
+    example: Example
     version: str
     trial: Trial
 
 
 def part(context: Context, name: str) -> Any:
-    """Something of the program in question, in the version in question."""
-    return getattr(context.case.module(context.version), name)
+    """Return a name of the program, in the version of the scenario."""
+    return getattr(context.example.module(context.version), name)
 
 
 def given(words: str) -> Callable[[Step], Step]:
@@ -48,7 +48,7 @@ def promise(words: str, *, otherwise: str) -> Callable[[P], P]:
     """Two steps: the promise is kept; or, in the words of `otherwise`, it was seen broken."""
 
     def register(check: P) -> P:
-        @wraps(check)  # Behave then says where the promise is, and not that it is here
+        @wraps(check)  # Behave then shows the line of the check
         def kept(context: Context, **measure: Any) -> None:
             context.trial.holds(partial(check, **measure))
 

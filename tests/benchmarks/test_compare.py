@@ -23,16 +23,16 @@ def compared(*arguments: str) -> Any:
 # What `check` reads is downloaded first: `nox -s bench` does that.
 @pytest.mark.parametrize("work", [work for work in TABLE if work != "check"])
 def test_each_comparison_prints_every_ratio_as_json(work: str) -> None:
-    told = compared(work, "--rounds", "1", "--n", "20")
+    report = compared(work, "--rounds", "1", "--n", "20")
     comparison = comparison_of(work)
-    absent = set(told["not_measured"])
-    assert told["work"] == work
-    assert set(told["ratios"]) == {
+    absent = set(report["not_measured"])
+    assert report["work"] == work
+    assert set(report["ratios"]) == {
         ratio.name for ratio in comparison.ratios if not {ratio.of, ratio.over} & absent
     }
-    assert set(told["targets"]) == {target.ratio for target in comparison.targets}
-    assert told["met"] is all(target["met"] for target in told["targets"].values())
-    assert not any(name.startswith("holdfast") for name in absent)
+    assert set(report["targets"]) == {target.ratio for target in comparison.targets}
+    assert report["met"] is all(target["met"] for target in report["targets"].values())
+    assert not any(name.startswith("handfast") for name in absent)
 
 
 CONTESTANTS = (
@@ -57,11 +57,11 @@ def test_a_peer_that_is_not_installed_is_named_and_its_target_missed() -> None:
         targets=(Target("here", "<=", 1.0), Target("faster", ">=", 0.0)),
     )
     outcome = measure(comparison, None, None, lambda text: None)
-    told = as_json(outcome)
-    assert told["not_measured"] == ["elsewhere"]
-    assert told["ratios"] == {"here": 1.0}
-    assert [target["met"] for target in told["targets"].values()] == [True, False]
-    assert not told["met"]
+    report = as_json(outcome)
+    assert report["not_measured"] == ["elsewhere"]
+    assert report["ratios"] == {"here": 1.0}
+    assert [target["met"] for target in report["targets"].values()] == [True, False]
+    assert not report["met"]
     assert "not measured" in as_text(outcome)
 
 
@@ -77,6 +77,6 @@ def test_rounds_are_interleaved_and_the_first_does_not_count() -> None:
 
         return run
 
-    told = interleave({"A": lap("A", 1, 3, 2), "B": lap("B", 9, 5, 5)}, 2, lambda text: None)
+    report = interleave({"A": lap("A", 1, 3, 2), "B": lap("B", 9, 5, 5)}, 2, lambda text: None)
     assert "".join(ran) == "ABABAB"
-    assert (told["A"].best, told["A"].median) == (2, 2.5)
+    assert (report["A"].best, report["A"].median) == (2, 2.5)

@@ -9,7 +9,7 @@ from typing import Any, TypedDict, cast
 
 from langgraph.graph import END, START, StateGraph
 
-from holdfast.bridges.langgraph import Graph
+from handfast.bridges.langgraph import Graph
 
 
 class State(TypedDict, total=False):
@@ -55,11 +55,11 @@ async def cleans_up(state: State) -> State:
 WORK = {function.__name__: function for function in (adds, fails, waits, cleans_up)}
 
 
-async def as_told(state: State) -> State:
+async def follows_state(state: State) -> State:
     return await WORK[state["do"]](state)
 
 
-WORKING = graph_of(as_told)
+WORKING = graph_of(follows_state)
 
 
 class Stuck:

@@ -12,8 +12,8 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-import holdfast
-from holdfast.bridges.aiohttp import app_scope, request_scope, setup
+import handfast
+from handfast.bridges.aiohttp import app_scope, request_scope, setup
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -74,7 +74,7 @@ def test_a_request_may_give_its_tasks_time_to_finish() -> None:
     assert asyncio.run(main()) == ["written"]
 
 
-def test_the_scope_of_a_request_closes_when_the_client_has_gone() -> None:
+def test_the_scope_of_a_request_closes_when_the_client_disconnects() -> None:
     async def main() -> list[str]:
         log: list[str] = []
         begun, ended = asyncio.Event(), asyncio.Event()
@@ -127,7 +127,7 @@ def test_a_failing_task_of_a_request_cancels_its_handler_and_is_a_500(
 
 
 @pytest.mark.parametrize("error", [web.HTTPNotFound(text="gone"), web.HTTPConflict(text="taken")])
-def test_what_a_handler_raises_goes_out_as_it_is(error: web.HTTPException) -> None:
+def test_an_http_exception_of_a_handler_is_the_response(error: web.HTTPException) -> None:
     async def main() -> tuple[int, str]:
         async def handler(request: web.Request) -> web.Response:
             request_scope(request).spawn(for_ever([], "task"))
@@ -213,7 +213,7 @@ def test_the_application_closes_its_tasks_before_the_session_that_they_use() -> 
                 finally:
                     log.append(f"sessions closed: {session.closed}, {older[0].closed}")
 
-            scope.spawn(use(), uses=session)
+            scope.spawn(use())
             await begun.wait()
             return web.Response()
 
@@ -232,7 +232,7 @@ def test_the_application_closes_its_tasks_before_the_session_that_they_use() -> 
     ]
 
 
-def test_a_shutdown_keeps_to_its_deadline_and_names_who_is_left() -> None:
+def test_a_shutdown_keeps_to_its_deadline_and_names_the_stragglers() -> None:
     async def main() -> BaseException:
         gate, begun = asyncio.Event(), asyncio.Event()
 
@@ -251,14 +251,14 @@ def test_a_shutdown_keeps_to_its_deadline_and_names_who_is_left() -> None:
 
         opening = asyncio.get_running_loop().call_later(5, gate.set)  # too late
         with pytest.raises(ExceptionGroup) as caught:
-            await get(app_with(handler, deadline=0.05))
+            await get(app_with(handler, timeout=0.05))
         opening.cancel()
         gate.set()
         await asyncio.sleep(0)
-        return holdfast.split(caught.value).cleanup[0]
+        return handfast.split_errors(caught.value).cleanup[0]
 
     error = asyncio.run(main())
-    assert isinstance(error, holdfast.StragglersLeft)
+    assert isinstance(error, handfast.errors.StragglersLeft)
     assert "stubborn" in str(error)
 
 

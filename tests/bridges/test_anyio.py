@@ -1,4 +1,4 @@
-"""anyio: a task group that a scope owns; and scopes among anyio's own things."""
+"""anyio: a task group that a scope owns, and scopes used with anyio's own API."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import anyio.to_thread
 import pytest
 from anyio.abc import SocketStream, TaskGroup, TaskStatus
 
-import holdfast
-from holdfast.bridges.anyio import task_group
-from holdfast.explore import explore, victim
-from tests.stepping import run_on
+import handfast
+from handfast.bridges.anyio import task_group
+from handfast.explore import explore, victim
+from tests.support.stepping import run_on
 
 
 async def waits(log: list[str], name: str, *, task_status: TaskStatus[str]) -> None:
@@ -34,7 +34,7 @@ async def fails() -> None:
 def test_the_tasks_of_the_group_are_cancelled_and_joined_when_the_scope_closes(kind: str) -> None:
     async def main() -> list[str]:
         log: list[str] = []
-        scope = holdfast.Scope("s", on_failure="report")
+        scope = handfast.Scope("s", on_failure="report")
         group = await task_group(scope)
         for name in "ab":
             log.append(await group.start(waits, log, name))
@@ -46,11 +46,11 @@ def test_the_tasks_of_the_group_are_cancelled_and_joined_when_the_scope_closes(k
 
 
 def test_the_group_is_opened_in_one_task_used_in_a_second_and_closed_in_a_third() -> None:
-    """Which anyio forbids: its cancel scopes have to be left where they were entered."""
+    """anyio forbids this for a plain group: it must be left in the task that entered it."""
 
     async def main() -> tuple[str, bool]:
         log: list[str] = []
-        scope = holdfast.Scope("s")
+        scope = handfast.Scope("s")
         opened: list[TaskGroup] = []
 
         async def open_it() -> None:
@@ -73,12 +73,12 @@ def test_a_failure_in_the_group_cancels_its_siblings_and_is_a_failure_of_the_sco
     async def main() -> tuple[list[str], list[str]]:
         log: list[str] = []
         with pytest.raises(ExceptionGroup) as caught:
-            async with holdfast.Scope("s") as scope:
+            async with handfast.Scope("s") as scope:
                 group = await task_group(scope)
                 await group.start(waits, log, "a")
                 group.start_soon(fails)
                 await anyio.sleep_forever()
-        return log, [repr(error) for error in holdfast.split(caught.value).operational]
+        return log, [repr(error) for error in handfast.split_errors(caught.value).operational]
 
     assert asyncio.run(main()) == (["a ended"], ["ValueError('boom')"])
 
@@ -86,7 +86,7 @@ def test_a_failure_in_the_group_cancels_its_siblings_and_is_a_failure_of_the_sco
 def test_a_group_can_be_released_before_its_scope_ends() -> None:
     async def main() -> list[str]:
         log: list[str] = []
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             group = await task_group(scope, name="listeners")
             await group.start(waits, log, "a")
             assert await scope.release(group)
@@ -106,7 +106,7 @@ def test_a_library_of_anyio_serves_on_the_group() -> None:
                 await client.send(chunk.upper())
 
     async def main() -> tuple[bytes, bool]:
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             listener = await scope.hold(await anyio.create_tcp_listener(local_host="127.0.0.1"))
             group = await task_group(scope)
             group.start_soon(listener.serve, echo, group)
@@ -120,15 +120,15 @@ def test_a_library_of_anyio_serves_on_the_group() -> None:
     assert asyncio.run(main()) == (b"HELLO", True)
 
 
-def test_explored_a_holder_cancelled_at_any_step_leaves_no_task_behind() -> None:
+def test_explored_a_holder_cancelled_at_any_step_leaks_no_task() -> None:
     async def program() -> None:
         log: list[str] = []
 
-        async def use(scope: holdfast.Scope) -> None:
+        async def use(scope: handfast.Scope) -> None:
             group = await task_group(scope)
             await group.start(waits, log, "a")
 
-        scope = holdfast.Scope("s", on_failure="report")
+        scope = handfast.Scope("s", on_failure="report")
         outcome = await victim(use(scope))
         report = await scope.close()
         assert report.clean
@@ -143,7 +143,7 @@ def test_a_thread_of_anyio_reaches_the_loop_and_the_scope() -> None:
         return 2 * n
 
     async def main() -> list[int]:
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
 
             def in_thread() -> list[int]:
                 submitted = scope.submit(double, 2)
@@ -156,8 +156,8 @@ def test_a_thread_of_anyio_reaches_the_loop_and_the_scope() -> None:
 
 
 def test_a_scope_lives_on_the_loop_of_a_blocking_portal() -> None:
-    async def open_scope() -> holdfast.Scope:
-        return holdfast.Scope("s", on_failure="report")
+    async def open_scope() -> handfast.Scope:
+        return handfast.Scope("s", on_failure="report")
 
     with anyio.from_thread.start_blocking_portal() as portal:
         scope = portal.call(open_scope)
@@ -169,7 +169,7 @@ def test_a_scope_lives_on_the_loop_of_a_blocking_portal() -> None:
 
 def test_on_trio_the_error_says_what_to_do() -> None:
     async def main() -> None:
-        await task_group(holdfast.Scope("s"))
+        await task_group(handfast.Scope("s"))
 
-    with pytest.raises(holdfast.WrongLoop, match='backend="asyncio"'):
+    with pytest.raises(handfast.errors.WrongLoop, match='backend="asyncio"'):
         anyio.run(main, backend="trio")

@@ -1,4 +1,4 @@
-"""map_async with a source that is faster than the work: block, error, or drop; never a loop's thread."""
+"""map_async with a fast source: block, error or drop; never block the thread of a loop."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ import pytest
 import reactivex
 from reactivex.subject import Subject
 
-import holdfast
-from holdfast.bridges.reactivex import Overflow, map_async
-from holdfast.bridges.reactivex.room import Room
-from holdfast.explore import explore
-from tests.bridges.watching import Watching, words
-from tests.runtime.foreign import ForeignLoop
+import handfast
+from handfast.bridges.reactivex import Overflow, map_async
+from handfast.bridges.reactivex._backpressure import InFlightLimit
+from handfast.explore import explore
+from tests.bridges.recording_observer import RecordingObserver, describe
+from tests.runtime.wrapped_loop import ForeignLoop
 
 
 def test_a_thread_that_emits_too_fast_waits_and_no_item_is_lost() -> None:
@@ -38,35 +38,35 @@ def test_a_thread_that_emits_too_fast_waits_and_no_item_is_lost() -> None:
         source.on_completed()
         mapping.join_from_thread()
         assert delivered == emitted
-        assert max(ahead) <= 6  # five that have come in, and one at the door
+        assert max(ahead) <= 6  # five in flight, and one that waits
         assert scope.close_from_thread(timeout=10).clean
 
 
-def test_explored_no_more_are_under_way_than_there_is_room_for() -> None:
-    """Ordered, the outcomes that wait for their predecessor take up room, too."""
+def test_explored_no_more_items_are_in_flight_than_the_limit() -> None:
+    """With ordered=True, outcomes that wait for their predecessor count as well."""
 
     async def program() -> None:
-        under_way = 0
+        in_flight = 0
 
         async def work(item: int) -> int:
             await asyncio.sleep(0.02 if item == 0 else 0.001)
             return item
 
         def emit() -> None:
-            nonlocal under_way
+            nonlocal in_flight
             for item in range(4):
                 source.on_next(item)
-                under_way += 1
-                assert under_way <= 2
+                in_flight += 1
+                assert in_flight <= 2
             source.on_completed()
 
         def observe(outcome: object) -> None:
-            nonlocal under_way
-            under_way -= 1
+            nonlocal in_flight
+            in_flight -= 1
             delivered.append(outcome)
 
         delivered: list[object] = []
-        scope = holdfast.Scope("s", on_failure="report")
+        scope = handfast.Scope("s", on_failure="report")
         source: Subject[int] = Subject()
         mapping = map_async(scope, work, concurrency=1, buffer=1, ordered=True)
         source.pipe(mapping).subscribe(observe)
@@ -78,8 +78,8 @@ def test_explored_no_more_are_under_way_than_there_is_room_for() -> None:
     assert explore(program, schedules=100).counterexample is None
 
 
-async def overflowing(**options: object) -> tuple[Watching[int], list[int]]:
-    """Four items at once, emitted on the loop's own thread, where there is room for two."""
+async def overflowing(**options: object) -> tuple[RecordingObserver[int], list[int]]:
+    """Four items at once, emitted on the loop's own thread, with a limit of two."""
     gate = asyncio.Event()
     begun: list[int] = []
 
@@ -87,67 +87,67 @@ async def overflowing(**options: object) -> tuple[Watching[int], list[int]]:
         begun.append(item)
         await gate.wait()
 
-    watching: Watching[int] = Watching()
-    async with holdfast.Scope("s") as scope:
+    observer: RecordingObserver[int] = RecordingObserver()
+    async with handfast.Scope("s") as scope:
         mapping = map_async(scope, work, concurrency=1, buffer=1, **options)  # type: ignore[arg-type]
-        reactivex.range(4).pipe(mapping).subscribe(watching)
+        reactivex.range(4).pipe(mapping).subscribe(observer)
         await asyncio.sleep(0)
         gate.set()
         await mapping.join()
-    return watching, begun
+    return observer, begun
 
 
-def test_on_the_thread_of_a_loop_nobody_waits_and_the_stream_ends_with_an_overflow() -> None:
-    watching, begun = asyncio.run(overflowing())
+def test_in_the_thread_of_a_loop_the_stream_ends_with_an_overflow() -> None:
+    observer, begun = asyncio.run(overflowing())
     assert begun == [0, 1]
-    assert [*map(words, watching.outcomes)] == ["0 -> None", "1 -> None"]
-    assert isinstance(watching.error, Overflow)
-    assert "no room for 2: 2 are under way" in str(watching.error)
-    assert "ops.subscribe_on" in str(watching.error)
+    assert [*map(describe, observer.outcomes)] == ["0 -> None", "1 -> None"]
+    assert isinstance(observer.error, Overflow)
+    assert "2 is not accepted: 2 items are in flight" in str(observer.error)
+    assert "ops.subscribe_on" in str(observer.error)
 
 
-def test_an_error_may_be_what_is_wanted() -> None:
-    watching, begun = asyncio.run(overflowing(when_full="error"))
+def test_when_full_error_ends_the_stream() -> None:
+    observer, begun = asyncio.run(overflowing(when_full="error"))
     assert begun == [0, 1]
-    assert isinstance(watching.error, Overflow)
-    assert "subscribe_on" not in str(watching.error)
+    assert isinstance(observer.error, Overflow)
+    assert "subscribe_on" not in str(observer.error)
 
 
-def test_a_source_that_overflowed_is_let_go_though_some_items_are_still_at_work() -> None:
+def test_a_source_that_overflowed_is_disposed_while_items_are_in_flight() -> None:
     async def main() -> None:
         gate = asyncio.Event()
 
         async def work(item: int) -> None:
             await gate.wait()
 
-        watching: Watching[int] = Watching()
+        observer: RecordingObserver[int] = RecordingObserver()
         source: Subject[int] = Subject()
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             mapping = map_async(scope, work, concurrency=1, buffer=0)
-            source.pipe(mapping).subscribe(watching)
+            source.pipe(mapping).subscribe(observer)
             source.on_next(0)
             source.on_next(1)
             assert not source.observers
-            assert not watching.ended.is_set()
+            assert not observer.ended.is_set()
             gate.set()
             await mapping.join()
-        assert isinstance(watching.error, Overflow)
+        assert isinstance(observer.error, Overflow)
 
     asyncio.run(main())
 
 
-def test_what_is_dropped_is_shown_to_somebody() -> None:
+def test_the_function_gets_the_dropped_items() -> None:
     dropped: list[int] = []
-    watching, _ = asyncio.run(overflowing(when_full=dropped.append))
+    observer, _ = asyncio.run(overflowing(when_full=dropped.append))
     assert dropped == [2, 3]
-    assert [outcome.item for outcome in watching.outcomes] == [0, 1]
-    assert watching.completed
+    assert [outcome.item for outcome in observer.outcomes] == [0, 1]
+    assert observer.completed
 
 
-def test_nothing_is_dropped_aloud_once_the_stream_is_over() -> None:
+def test_items_after_the_end_are_not_reported_as_dropped() -> None:
     async def main() -> list[int]:
         dropped: list[int] = []
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             source: Subject[int] = Subject()
             mapping = map_async(scope, asyncio.sleep, when_full=dropped.append)
             inner = mapping(source)
@@ -159,30 +159,30 @@ def test_nothing_is_dropped_aloud_once_the_stream_is_over() -> None:
     assert asyncio.run(main()) == []
 
 
-def test_a_room_that_is_closed_lets_everybody_go() -> None:
-    room = Room(1)
-    assert room.try_enter()
-    looked = threading.Event()
+def test_closing_the_limit_wakes_the_waiting_threads() -> None:
+    limit = InFlightLimit(1)
+    assert limit.try_acquire()
+    waited = threading.Event()
     entered: list[bool] = []
-    waiting = threading.Thread(target=lambda: entered.append(room.enter(looked.set)))
+    waiting = threading.Thread(target=lambda: entered.append(limit.acquire(waited.set)))
     waiting.start()
-    assert looked.wait(10)  # so it waits
-    room.close()
+    assert waited.wait(10)  # so it waits
+    limit.close()
     waiting.join(10)
     assert entered == [False]
-    assert not room.try_enter()
-    assert not room.enter(pytest.fail)
+    assert not limit.try_acquire()
+    assert not limit.acquire(pytest.fail)
 
 
-def test_whoever_leaves_a_room_lets_one_in() -> None:
-    room = Room(1)
-    assert room.try_enter()
-    looked = threading.Event()
+def test_a_released_place_admits_one_thread() -> None:
+    limit = InFlightLimit(1)
+    assert limit.try_acquire()
+    waited = threading.Event()
     entered: list[bool] = []
-    waiting = threading.Thread(target=lambda: entered.append(room.enter(looked.set)))
+    waiting = threading.Thread(target=lambda: entered.append(limit.acquire(waited.set)))
     waiting.start()
-    assert looked.wait(10)
-    room.leave()
+    assert waited.wait(10)
+    limit.release()
     waiting.join(10)
     assert entered == [True]
-    assert not room.try_enter()
+    assert not limit.try_acquire()

@@ -15,29 +15,29 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import StateGraph
 
-import holdfast
-from holdfast.bridges.langgraph import GraphRunner
-from holdfast.explore import explore, victim
-from tests.bridges.graphs import WORKING, State, adds, as_told, fails, graph_of, waits
+import handfast
+from handfast.bridges.langgraph import GraphRunner
+from handfast.explore import explore, victim
+from tests.bridges.graphs import WORKING, State, adds, fails, follows_state, graph_of, waits
 
 
 def runs(**message: Any) -> Any:
     async def main() -> Any:
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             return await GraphRunner(scope, WORKING).ainvoke(message)
 
     return asyncio.run(main())
 
 
-def test_ainvoke_gives_the_last_state() -> None:
+def test_ainvoke_returns_the_last_state() -> None:
     assert runs(do="adds", n=1) == {"do": "adds", "n": 2}
 
 
 def test_s2_4_an_error_is_raised_to_the_caller_and_no_failure_of_the_scope() -> None:
-    """S2.4: the siblings live on, though the scope would cancel them for a failure of its own."""
+    """S2.4: the sibling tasks go on, although a failure of the scope would cancel them."""
 
     async def main() -> Any:
-        async with holdfast.Scope("s", on_failure="cancel") as scope:
+        async with handfast.Scope("s", on_failure="cancel") as scope:
             runner = GraphRunner(scope, WORKING)
             with pytest.raises(ValueError, match="7"):
                 await runner.ainvoke({"do": "fails", "n": 7})
@@ -46,9 +46,9 @@ def test_s2_4_an_error_is_raised_to_the_caller_and_no_failure_of_the_scope() -> 
     assert asyncio.run(main())["n"] == 2
 
 
-def test_a_run_that_its_scope_cancels_is_no_cancel_of_the_caller() -> None:
+def test_a_run_cancelled_by_its_scope_does_not_cancel_the_caller() -> None:
     async def main() -> str:
-        scope = holdfast.Scope("s", on_failure="report")
+        scope = handfast.Scope("s", on_failure="report")
         runner = GraphRunner(scope, WORKING)
         closing = asyncio.get_running_loop().call_soon(
             lambda: tasks.append(asyncio.create_task(scope.close()))
@@ -64,7 +64,7 @@ def test_a_run_that_its_scope_cancels_is_no_cancel_of_the_caller() -> None:
 
 def test_submit_from_a_thread_is_answered() -> None:
     async def main() -> Any:
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             runner = GraphRunner(scope, WORKING)
             answer = await asyncio.to_thread(runner.submit, {"do": "adds", "n": 1})
             return await asyncio.wrap_future(answer)
@@ -75,7 +75,7 @@ def test_submit_from_a_thread_is_answered() -> None:
 # --- time-outs -----------------------------------------------------------------------------------
 
 
-def test_a_run_that_takes_too_long_is_cancelled_joined_and_says_so() -> None:
+def test_a_run_that_takes_too_long_is_cancelled_and_joined() -> None:
     async def main() -> str:
         ended: list[bool] = []
 
@@ -87,7 +87,7 @@ def test_a_run_that_takes_too_long_is_cancelled_joined_and_says_so() -> None:
                 ended.append(True)
             return {}
 
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             runner = GraphRunner(scope, graph_of(slow), timeout=3600)
             with pytest.raises(TimeoutError) as caught:
                 await runner.ainvoke({"n": 1}, thread_id="a", timeout=0.01)
@@ -97,12 +97,12 @@ def test_a_run_that_takes_too_long_is_cancelled_joined_and_says_so() -> None:
     assert asyncio.run(main()) == "the run of the graph for thread 'a' took more than 0.01 s"
 
 
-def test_a_time_out_of_the_graph_itself_is_left_as_it_is() -> None:
+def test_a_time_out_of_the_graph_itself_is_raised_unchanged() -> None:
     async def main() -> str:
         async def impatient(state: State) -> State:
             raise TimeoutError("the model did not answer")
 
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             with pytest.raises(TimeoutError) as caught:
                 await GraphRunner(scope, graph_of(impatient), timeout=60).ainvoke({"n": 1})
         return str(caught.value)
@@ -115,7 +115,7 @@ def test_a_time_out_of_the_graph_itself_is_left_as_it_is() -> None:
 
 def test_astream_gives_the_chunks_as_they_come() -> None:
     async def main() -> list[Any]:
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             runner = GraphRunner(scope, graph_of(adds, adds))
             async with runner.astream({"n": 1}, stream_mode="values") as chunks:
                 return [chunk async for chunk in chunks]
@@ -142,7 +142,7 @@ def test_a_stream_that_is_left_early_ends_its_run() -> None:
                 log.append(str(await anext(chunks)))
                 await anext(chunks)
 
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             reading = asyncio.create_task(read(GraphRunner(scope, graph_of(adds, lingers))))
             await begun.wait()
             reading.cancel()
@@ -154,9 +154,9 @@ def test_a_stream_that_is_left_early_ends_its_run() -> None:
     assert asyncio.run(main()) == ["{'node 0': {'n': 2}}", "ended", "left"]
 
 
-def test_an_error_and_a_time_out_come_out_where_the_next_chunk_is_asked_for() -> None:
+def test_an_error_and_a_time_out_are_raised_by_the_next_chunk() -> None:
     async def main() -> None:
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             with pytest.raises(ValueError, match="2"):
                 async with GraphRunner(scope, graph_of(adds, fails)).astream({"n": 1}) as chunks:
                     async for _ in chunks:
@@ -171,14 +171,14 @@ def test_an_error_and_a_time_out_come_out_where_the_next_chunk_is_asked_for() ->
 
 def test_a_scope_that_closes_ends_the_streams_of_others() -> None:
     async def main() -> str:
-        scope = holdfast.Scope("s", on_failure="report")
+        scope = handfast.Scope("s", on_failure="report")
         runner = GraphRunner(scope, graph_of(waits))
         async with runner.astream({"n": 1}) as chunks:
-            asked = asyncio.create_task(anext(chunks))
+            step = asyncio.create_task(anext(chunks))
             await asyncio.sleep(0)
             report = await scope.close()
-            with pytest.raises(holdfast.StreamBroken):
-                await asked
+            with pytest.raises(handfast.errors.StreamBroken):
+                await step
         return str(report)
 
     assert asyncio.run(main()) == "scope 's' closed: 1 finished"
@@ -188,7 +188,7 @@ def test_a_scope_that_closes_ends_the_streams_of_others() -> None:
 
 
 class Slow(InMemorySaver):
-    """A checkpointer that takes its time, as one with a file or a server behind it does."""
+    """A slow checkpointer, like one with a file or a server."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -229,8 +229,8 @@ def counting(saver: Slow) -> Any:
     return builder.compile(checkpointer=saver)
 
 
-def test_runs_of_one_thread_follow_each_other_and_none_is_lost() -> None:
-    """Side by side they read one checkpoint, and overwrite each other's: as langgraph does it."""
+def test_runs_of_one_thread_id_are_made_one_after_another() -> None:
+    """At once, they read one checkpoint and overwrite each other's, as in langgraph itself."""
 
     async def bare() -> int:
         graph = counting(Slow())
@@ -240,7 +240,7 @@ def test_runs_of_one_thread_follow_each_other_and_none_is_lost() -> None:
         return total
 
     async def ours() -> list[Any]:
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             graph = counting(Slow())
             runner = GraphRunner(scope, graph, config={"configurable": {"user": "ada"}})
             await asyncio.gather(
@@ -264,7 +264,7 @@ def test_runs_of_two_threads_do_not_wait_for_each_other() -> None:
             await meeting.wait()
             return {}
 
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             runner = GraphRunner(scope, graph_of(meets))
             await asyncio.gather(*(runner.ainvoke({"n": 1}, thread_id=name) for name in "ab"))
 
@@ -272,10 +272,10 @@ def test_runs_of_two_threads_do_not_wait_for_each_other() -> None:
 
 
 def test_the_checkpointer_is_closed_last() -> None:
-    """Consumers are joined before what they consume: no run meets a closed checkpointer."""
+    """Runs are joined before the checkpointer that they use is closed."""
 
     async def main() -> tuple[list[str], str]:
-        scope = holdfast.Scope("s", on_failure="report")
+        scope = handfast.Scope("s", on_failure="report")
         saver = await scope.hold(slow_saver())
         begun = asyncio.Semaphore(0)
 
@@ -304,11 +304,11 @@ def test_the_checkpointer_is_closed_last() -> None:
 # --- schedules -----------------------------------------------------------------------------------
 
 
-def test_explored_a_caller_cancelled_at_any_step_leaves_no_run_behind() -> None:
-    graph = graph_of(adds, as_told)
+def test_explored_a_caller_cancelled_at_any_step_leaks_no_run() -> None:
+    graph = graph_of(adds, follows_state)
 
     async def program() -> None:
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             runner = GraphRunner(scope, graph)
             outcome = await victim(runner.ainvoke({"do": "adds", "n": 1}, thread_id="a"))
             assert outcome.cancelled or outcome.finished
@@ -319,7 +319,7 @@ def test_explored_a_caller_cancelled_at_any_step_leaves_no_run_behind() -> None:
     assert result.counterexample is None
 
 
-def test_explored_a_reader_cancelled_at_any_step_leaves_no_run_behind() -> None:
+def test_explored_a_reader_cancelled_at_any_step_leaks_no_run() -> None:
     graph = graph_of(adds, adds)
 
     async def read(runner: GraphRunner) -> list[Any]:
@@ -327,7 +327,7 @@ def test_explored_a_reader_cancelled_at_any_step_leaves_no_run_behind() -> None:
             return [chunk async for chunk in chunks]
 
     async def program() -> None:
-        async with holdfast.Scope("s") as scope:
+        async with handfast.Scope("s") as scope:
             outcome = await victim(read(GraphRunner(scope, graph)))
             assert outcome.cancelled or outcome.value == [{"n": 1}, {"n": 2}, {"n": 3}]
             assert len(scope) == 0
@@ -339,8 +339,8 @@ def test_explored_a_reader_cancelled_at_any_step_leaves_no_run_behind() -> None:
 # --- words -----------------------------------------------------------------------------------------
 
 
-def test_a_graph_that_is_not_compiled_is_refused_with_the_way_out() -> None:
-    scope = holdfast.Scope("s")
+def test_a_graph_that_is_not_compiled_is_refused_with_a_hint() -> None:
+    scope = handfast.Scope("s")
     builder: Any = StateGraph(State)
     with pytest.raises(TypeError, match="compile it first"):
         GraphRunner(scope, builder)
@@ -352,7 +352,7 @@ def test_a_graph_that_is_not_compiled_is_refused_with_the_way_out() -> None:
 
 
 def test_the_bridge_itself_does_not_load_langgraph() -> None:
-    """It takes seconds; whoever has a graph has loaded it."""
-    program = "import holdfast.bridges.langgraph, sys; print('langgraph.graph' in sys.modules)"
+    """It takes seconds, and a program with a graph has loaded it."""
+    program = "import handfast.bridges.langgraph, sys; print('langgraph.graph' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.stdout == "False\n"

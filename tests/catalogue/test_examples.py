@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.catalogue import KINDS, BugKind
+from handfast.catalogue import KINDS, BugKind
+from tests.catalogue.probe import PROBES, examine
 from tests.catalogue.probes import (  # noqa: F401  (each registers its probes)
     cancellation,
     errors,
@@ -14,7 +15,6 @@ from tests.catalogue.probes import (  # noqa: F401  (each registers its probes)
     teardown,
     threads,
 )
-from tests.catalogue.probing import PROBES, examine
 
 pytestmark = pytest.mark.usefixtures("small_heap")
 

@@ -1,4 +1,4 @@
-"""Servers (HF741) and transports (HF742) of asyncio that nobody has closed."""
+"""Servers (HF741) and transports (HF742) of asyncio that are open."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.census import Thing, owned_by, recording, take
-from holdfast.census.connections import ServerOpen, TransportOpen
-from tests.explore.twins.test_network_neighbours import contexts
-from tests.stepping import run_on
+from handfast._census import LiveObject, owned_by, recording, take
+from tests.explore.simulation.network.test_network_libraries import contexts
+from tests.support.stepping import run_on
 
 HOST = "127.0.0.1"
 
@@ -37,17 +36,17 @@ async def serve(reader: StreamReader, writer: StreamWriter) -> None:
     writer.close()
 
 
-def opened() -> list[Thing]:
-    return list(take(["connections"], loop=asyncio.get_running_loop()).things)
+def opened() -> list[LiveObject]:
+    return list(take(["connections"], loop=asyncio.get_running_loop()).objects)
 
 
-def servers() -> list[ServerOpen]:
-    return [thing for thing in opened() if isinstance(thing, ServerOpen)]
+def servers() -> list[LiveObject]:
+    return [live for live in opened() if live.code == "HF741"]
 
 
-def transports() -> dict[Any, TransportOpen]:
-    found = [thing for thing in opened() if isinstance(thing, TransportOpen)]
-    return {thing.transport: thing for thing in found}
+def transports() -> dict[Any, LiveObject]:
+    found = [live for live in opened() if live.code == "HF742"]
+    return {live.target: live for live in found}
 
 
 def port_of(server: asyncio.Server) -> int:
@@ -55,47 +54,46 @@ def port_of(server: asyncio.Server) -> int:
     return port
 
 
-async def accepted() -> TransportOpen:
+async def accepted() -> LiveObject:
     """The server's side of a connection, once it is there."""
     async with asyncio.timeout(30):
         while True:
-            for thing in transports().values():
-                if getattr(thing.transport, "_server", None) is not None:
-                    return thing
+            for live in transports().values():
+                if getattr(live.target, "_server", None) is not None:
+                    return live
             await asyncio.sleep(0.001)
 
 
-def test_a_server_is_told_with_its_address_its_line_and_its_owner() -> None:
+def test_a_server_is_listed_with_its_address_its_line_and_its_owner() -> None:
     async def main() -> None:
         server = await asyncio.start_server(serve, HOST, 0)  # made here
-        [thing] = servers()
-        assert (thing.check, thing.code) == ("connections", "HF741")
-        assert thing.what == f"server on {HOST}:{port_of(server)}"
-        assert thing.server is server
-        assert thing.birth is not None
-        assert thing.birth.origin.source.endswith("# made here")
-        assert thing.owner == "the test"
-        assert thing.part_of is None
+        [live] = servers()
+        assert (live.check, live.code) == ("connections", "HF741")
+        assert live.what == f"server on {HOST}:{port_of(server)}"
+        assert live.target is server
+        assert live.creation is not None
+        assert live.creation.origin.source.endswith("# made here")
+        assert live.owner == "the test"
+        assert live.part_of() is None
         server.close()
-        assert thing.over()
-        assert thing.what == "server, over"
+        assert live.ended()
         assert opened() == []
 
     with owned_by("the test"):
         asyncio.run(main())
 
 
-def test_a_server_that_does_not_serve_yet_holds_its_sockets_all_the_same() -> None:
+def test_a_server_that_does_not_serve_yet_is_listed() -> None:
     async def main() -> None:
         server = await asyncio.start_server(serve, HOST, 0, start_serving=False)
-        assert [thing.server for thing in servers()] == [server]
+        assert [live.target for live in servers()] == [server]
         server.close()
         assert servers() == []
 
     asyncio.run(main())
 
 
-def test_each_end_of_a_connection_is_told_of_with_both_addresses() -> None:
+def test_each_end_of_a_connection_is_listed_with_both_addresses() -> None:
     async def main() -> None:
         server = await asyncio.start_server(serve, HOST, 0)
         _, writer = await asyncio.open_connection(HOST, port_of(server))  # opened here
@@ -105,17 +103,17 @@ def test_each_end_of_a_connection_is_told_of_with_both_addresses() -> None:
         assert here.code == there.code == "HF742"
         assert here.what == f"transport {HOST}:{mine} to {HOST}:{theirs}"
         assert there.what == f"transport {HOST}:{theirs} to {HOST}:{mine}"
-        assert here.birth is not None
-        assert here.birth.origin.source.endswith("# opened here")
-        # The line that runs the loop has accepted nothing.
-        assert there.birth is not None
-        assert "start_server" in there.birth.origin.source
+        assert here.creation is not None
+        assert here.creation.origin.source.endswith("# opened here")
+        # Not the line that runs the loop.
+        assert there.creation is not None
+        assert "start_server" in there.creation.origin.source
         writer.close()
-        assert here.over()
+        assert here.ended()
         await writer.wait_closed()
         server.close()
         async with asyncio.timeout(30):
-            while not there.over():
+            while not there.ended():
                 await asyncio.sleep(0.001)
         assert opened() == []
 
@@ -130,18 +128,18 @@ def test_an_accepted_transport_is_part_of_the_server_while_that_serves() -> None
         server = await loop.create_server(asyncio.Protocol, HOST, 0)
         client = socket.create_connection((HOST, port_of(server)))
         client.setblocking(False)
-        thing = await accepted()
+        live = await accepted()
         [served] = servers()
-        assert thing.part_of == served.key
+        assert live.part_of() == served.key
         server.close()
-        assert thing.part_of is None
+        assert live.part_of() is None
         transport, _ = await loop.create_connection(asyncio.Protocol, sock=client)
         mine = transports()[transport]
-        assert thing.part_of == mine.key
-        assert mine.part_of is None
+        assert live.part_of() == mine.key
+        assert mine.part_of() is None
         transport.close()
-        assert thing.part_of is None
-        thing.transport.close()
+        assert live.part_of() is None
+        live.target.close()
         assert opened() == []
         await asyncio.sleep(0)
 
@@ -149,7 +147,7 @@ def test_an_accepted_transport_is_part_of_the_server_while_that_serves() -> None
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such sockets there")
-def test_a_unix_socket_is_told_by_its_path(tmp_path: Path) -> None:
+def test_a_unix_socket_is_listed_by_its_path(tmp_path: Path) -> None:
     # A path of pytest's may be too long for a socket.
     path = os.path.relpath(tmp_path / "s")
     path = path if len(path) < 100 else str(tmp_path / "s")
@@ -157,27 +155,27 @@ def test_a_unix_socket_is_told_by_its_path(tmp_path: Path) -> None:
     async def main() -> None:
         server = await asyncio.start_unix_server(serve, path)
         _, writer = await asyncio.open_unix_connection(path)
-        thing = await accepted()
+        live = await accepted()
         assert servers()[0].what == f"server on {path}"
         assert transports()[writer.transport].what == f"transport to {path}"
-        assert thing.what == f"transport on {path}"
+        assert live.what == f"transport on {path}"
         server.close()
-        assert thing.part_of == transports()[writer.transport].key
+        assert live.part_of() == transports()[writer.transport].key
         writer.close()
-        thing.transport.close()
+        live.target.close()
         await writer.wait_closed()
 
     asyncio.run(main())
 
 
-def test_a_datagram_transport_is_told() -> None:
+def test_a_datagram_transport_is_listed() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         make = asyncio.DatagramProtocol
         transport, _ = await loop.create_datagram_endpoint(make, local_addr=(HOST, 0))
         port = transport.get_extra_info("sockname")[1]
-        [thing] = opened()
-        assert (thing.code, thing.what) == ("HF742", f"transport on {HOST}:{port}")
+        [live] = opened()
+        assert (live.code, live.what) == ("HF742", f"transport on {HOST}:{port}")
         transport.close()
         assert opened() == []
         await asyncio.sleep(0)
@@ -185,14 +183,14 @@ def test_a_datagram_transport_is_told() -> None:
     asyncio.run(main())
 
 
-def test_an_address_of_the_sixth_version_has_brackets() -> None:
+def test_an_ipv6_address_has_brackets() -> None:
     async def main() -> None:
         try:
             server = await asyncio.start_server(serve, "::1", 0)
         except OSError:
             pytest.skip("no IPv6 here")
-        [thing] = servers()
-        assert thing.what == f"server on [::1]:{port_of(server)}"
+        [live] = servers()
+        assert live.what == f"server on [::1]:{port_of(server)}"
         server.close()
 
     asyncio.run(main())
@@ -200,7 +198,7 @@ def test_an_address_of_the_sixth_version_has_brackets() -> None:
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such transports there")
 @pytest.mark.parametrize("reading", [True, False], ids=["reading", "writing"])
-def test_a_pipe_is_told_also_while_nobody_reads_from_it(reading: bool) -> None:
+def test_a_pipe_is_listed_also_while_it_is_not_read(reading: bool) -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         ends = [os.fdopen(fd, mode, 0) for fd, mode in zip(os.pipe(), ("rb", "wb"), strict=True)]
@@ -211,10 +209,10 @@ def test_a_pipe_is_told_also_while_nobody_reads_from_it(reading: bool) -> None:
             transport.pause_reading()
         else:
             transport, _ = await loop.connect_write_pipe(asyncio.BaseProtocol, mine)
-        thing = transports()[transport]
-        assert thing.what == f"transport of a pipe, {'reading' if reading else 'writing'}"
-        assert thing.birth is not None
-        assert "connect_" in thing.birth.origin.source
+        live = transports()[transport]
+        assert live.what == f"transport of a pipe, {'reading' if reading else 'writing'}"
+        assert live.creation is not None
+        assert "connect_" in live.creation.origin.source
         transport.close()
         assert opened() == []
         other.close()
@@ -224,7 +222,7 @@ def test_a_pipe_is_told_also_while_nobody_reads_from_it(reading: bool) -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no such transports there")
-def test_the_pipes_of_a_child_are_the_childs() -> None:
+def test_the_pipes_of_a_child_are_not_listed() -> None:
     async def main() -> None:
         child = await asyncio.create_subprocess_exec(
             sys.executable,
@@ -258,17 +256,18 @@ def test_what_was_left_open_on_a_closed_loop_is_still_open() -> None:
     before = take(["connections"])
     server = loop.run_until_complete(asyncio.start_server(serve, HOST, 0))
     loop.close()
-    [thing] = take(["connections"]).since(before)
-    assert isinstance(thing, ServerOpen)
-    assert thing.server is server
+    [live] = take(["connections"]).since(before)
+    assert live.code == "HF741"
+    assert live.target is server
     for each in server.sockets:
         os.close(each.fileno())
-    assert thing.what == "server on a closed socket"
+    [live] = take(["connections"]).since(before)
+    assert live.what == "server on a closed socket"
     for bare in getattr(server, "_sockets"):  # noqa: B009
         bare.detach()
 
 
-def test_of_the_two_transports_of_tls_one_is_told_until_the_upper_is_closed(
+def test_of_the_two_transports_of_tls_one_is_listed_until_the_upper_is_closed(
     tmp_path: Path,
 ) -> None:
     serving, trusting = contexts(tmp_path)
@@ -280,7 +279,7 @@ def test_of_the_two_transports_of_tls_one_is_told_until_the_upper_is_closed(
         assert len(transports()) == 2
         writer.close()
         # The transport below waits for the other side to say goodbye.
-        assert list(transports()) == [there.transport]
+        assert list(transports()) == [there.target]
         with suppress(OSError, ssl.SSLError):
             await writer.wait_closed()
         server.close()
@@ -294,16 +293,16 @@ def test_of_the_two_transports_of_tls_one_is_told_until_the_upper_is_closed(
 class TestWithoutRecording:
     @pytest.fixture(autouse=True)
     def recorded(self) -> None:
-        """What was made before anybody recorded is found on its loop."""
+        """What was created before the recording is found on its loop."""
 
-    def test_what_the_loop_lists_is_found_and_has_no_birth(self) -> None:
+    def test_what_the_loop_lists_is_found_and_has_no_creation(self) -> None:
         async def main() -> None:
             server = await asyncio.start_server(serve, HOST, 0)
             _, writer = await asyncio.open_connection(HOST, port_of(server))
             await accepted()
             assert len(servers()) == 1
             assert len(transports()) == 2
-            assert {thing.birth for thing in opened()} == {None}
+            assert {live.creation for live in opened()} == {None}
             writer.close()
             await writer.wait_closed()
             server.close()
@@ -329,10 +328,10 @@ class TestWithoutRecording:
         asyncio.run(main())
 
 
-def test_a_loop_that_does_not_show_its_connections_is_a_blind_spot(kind: str) -> None:
+def test_connections_are_not_checked_on_a_loop_that_does_not_list_them(kind: str) -> None:
     async def main() -> tuple[str, ...]:
         census = take(["connections"], loop=asyncio.get_running_loop())
-        assert census.things == ()
+        assert census.objects == ()
         return census.not_checked
 
     words = "connections (servers, transports) on a uvloop loop cannot be seen"

@@ -1,4 +1,4 @@
-"""An executor that is not shut down is one thing; its threads and processes are part of it."""
+"""An executor that is not shut down is one object; its threads and processes are part of it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import Any
 
 import pytest
 
-from holdfast.census import births, executors, owned_by, recording, take
-from holdfast.census.executors import ExecutorOpen
-from holdfast.census.thing import Thing
-from tests.runtime.processes import new_loop
+from handfast._census import creation_log, executors, owned_by, recording, take
+from handfast._census.live_object import LiveObject
+from handfast._leaks.judge import kept_by_no_library
+from tests.runtime.process.processes import new_loop
 
 
 @pytest.fixture
-def new() -> Callable[[], list[Thing]]:
-    """What has come since the test began."""
+def new() -> Callable[[], list[LiveObject]]:
+    """What was started since the test began."""
     before = take(["threads"])
-    return lambda: take(["threads"]).since(before)
+    return lambda: kept_by_no_library(take(["threads"]).since(before))
 
 
 @pytest.fixture
@@ -36,27 +36,27 @@ def spawning() -> Any:
 
 
 class Work:
-    """Something for a thread to do until it is told to end."""
+    """Work for a thread until it is released."""
 
     def __init__(self) -> None:
-        self.told = threading.Event()
+        self.released = threading.Event()
         self.begun = threading.Event()
 
     def do(self) -> None:
         self.begun.set()
-        self.told.wait()
+        self.released.wait()
 
 
 def come(wanted: Callable[[], bool]) -> None:
-    """Wait for something that comes by itself."""
+    """Wait until something is true."""
     deadline = time.monotonic() + 60
     while not wanted() and time.monotonic() < deadline:
         time.sleep(0.001)
     assert wanted()
 
 
-def test_an_executor_is_one_thing_with_its_birth_and_its_threads_are_none(
-    new: Callable[[], list[Thing]],
+def test_an_executor_is_listed_and_its_threads_are_not(
+    new: Callable[[], list[LiveObject]],
 ) -> None:
     work = Work()
     with recording(), owned_by("the test"):
@@ -65,65 +65,64 @@ def test_an_executor_is_one_thing_with_its_birth_and_its_threads_are_none(
         assert new() == []  # no workers yet
         executor.submit(work.do)
         executor.submit(work.do)
-        (thing,) = new()
-        assert thing.code == "HF712"
-        assert thing.what == "ThreadPoolExecutor 'pool' with 2 threads, not shut down"
-        assert thing.birth is not None
-        assert thing.birth.origin.source == 'executor = ThreadPoolExecutor(2, "pool")  # here'
-        assert thing.birth.owner == "the test"
-        assert (thing.stands(), thing.part_of, thing.passing) == ((), None, False)
-        assert not thing.over()
-        assert [again.key for again in new()] == [thing.key]
+        (live,) = new()
+        assert live.code == "HF712"
+        assert live.what == "ThreadPoolExecutor 'pool' with 2 threads, not shut down"
+        assert live.creation is not None
+        assert live.creation.origin.source == 'executor = ThreadPoolExecutor(2, "pool")  # here'
+        assert live.creation.owner == "the test"
+        assert (live.waiting_at(), live.part_of(), live.ends_by_itself) == ((), None, False)
+        assert not live.ended()
+        assert [again.key for again in new()] == [live.key]
     finally:
-        work.told.set()
+        work.released.set()
         executor.shutdown()
-    assert thing.over()
-    assert thing.what == "ThreadPoolExecutor 'pool', not shut down"
+    assert live.ended()
     assert new() == []
 
 
-def test_an_executor_without_a_birth_is_born_where_it_got_its_first_work(
-    new: Callable[[], list[Thing]],
+def test_an_executor_that_was_not_recorded_has_the_line_of_its_first_work(
+    new: Callable[[], list[LiveObject]],
 ) -> None:
     with ThreadPoolExecutor(1) as executor:
         with recording():
             executor.submit(int).result()  # here
-        (thing,) = new()
-        assert thing.what == "ThreadPoolExecutor with 1 thread, not shut down"
-        assert thing.birth is not None
-        assert thing.birth.origin.source == "executor.submit(int).result()  # here"
+        (live,) = new()
+        assert live.what == "ThreadPoolExecutor with 1 thread, not shut down"
+        assert live.creation is not None
+        assert live.creation.origin.source == "executor.submit(int).result()  # here"
 
 
-def test_two_executors_at_one_address_are_two_things(new: Callable[[], list[Thing]]) -> None:
+def test_two_executors_at_one_address_are_two_objects(new: Callable[[], list[LiveObject]]) -> None:
     keys: set[Hashable] = set()
     for _ in range(5):
         with ThreadPoolExecutor(1) as executor:
             executor.submit(int).result()
-            keys.update(thing.key for thing in new())
+            keys.update(live.key for live in new())
         del executor
     assert len(keys) == 5
 
 
-def test_an_executor_of_processes_is_one_thing(
-    new: Callable[[], list[Thing]], spawning: Any
+def test_an_executor_of_processes_is_one_object(
+    new: Callable[[], list[LiveObject]], spawning: Any
 ) -> None:
     with recording():
         executor = ProcessPoolExecutor(1, mp_context=spawning)  # here
     try:
         assert executor.submit(abs, -1).result() == 1
-        (thing,) = new()
-        assert thing.code == "HF712"
-        assert thing.what == "ProcessPoolExecutor with 1 process, not shut down"
-        assert thing.birth is not None
-        assert thing.birth.origin.source.endswith("# here")
+        (live,) = new()
+        assert live.code == "HF712"
+        assert live.what == "ProcessPoolExecutor with 1 process, not shut down"
+        assert live.creation is not None
+        assert live.creation.origin.source.endswith("# here")
     finally:
         executor.shutdown()
-    assert thing.over()
+    assert live.ended()
     assert new() == []
 
 
-def test_an_executor_of_processes_loaded_late_is_born_where_it_got_its_first_work(
-    new: Callable[[], list[Thing]], spawning: Any, monkeypatch: pytest.MonkeyPatch
+def test_an_executor_of_processes_loaded_late_has_the_line_of_its_first_work(
+    new: Callable[[], list[LiveObject]], spawning: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module = sys.modules["concurrent.futures.process"]
     with monkeypatch.context() as unloaded:
@@ -135,15 +134,15 @@ def test_an_executor_of_processes_loaded_late_is_born_where_it_got_its_first_wor
         with concurrent.futures.process.ProcessPoolExecutor(1, mp_context=spawning) as executor:
             assert sys.modules["concurrent.futures.process"] is module
             executor.submit(abs, -1).result()  # here
-            (thing,) = new()
-            assert thing.birth is not None
-            assert thing.birth.origin.source == "executor.submit(abs, -1).result()  # here"
+            (live,) = new()
+            assert live.creation is not None
+            assert live.creation.origin.source == "executor.submit(abs, -1).result()  # here"
     finally:
         recorder.__exit__(None, None, None)
 
 
 def test_a_thread_at_work_for_an_executor_that_was_shut_down_is_a_thread(
-    new: Callable[[], list[Thing]],
+    new: Callable[[], list[LiveObject]],
 ) -> None:
     work = Work()
     executor = ThreadPoolExecutor(1, "pool")
@@ -152,35 +151,34 @@ def test_a_thread_at_work_for_an_executor_that_was_shut_down_is_a_thread(
         assert work.begun.wait(60)
         (before,) = new()
         executor.shutdown(wait=False)
-        (thing,) = new()
-        assert before.over()
-        assert (thing.code, thing.passing) == ("HF711", False)
-        assert thing.what == "thread 'pool_0' running _worker"
-        assert thing.stands()[-1].endswith(" in Work.do")
+        (live,) = new()
+        assert before.ended()
+        assert (live.code, live.ends_by_itself) == ("HF711", False)
+        assert live.what == "thread 'pool_0' running _worker"
+        assert live.waiting_at()[-1].endswith(" in Work.do")
     finally:
-        work.told.set()
+        work.released.set()
         executor.shutdown()
-    assert thing.over()
+    assert live.ended()
 
 
-def test_the_idle_threads_of_an_executor_that_was_dropped_pass(
-    new: Callable[[], list[Thing]],
+def test_the_idle_threads_of_a_dropped_executor_end_by_themselves(
+    new: Callable[[], list[LiveObject]],
 ) -> None:
     executor = ThreadPoolExecutor(1)
     executor.submit(int).result()
-    (thing,) = new()
-    assert isinstance(thing, ExecutorOpen)
+    (live,) = new()
+    assert live.code == "HF712"
     del executor
     gc.collect()
-    # A census keeps no executor alive, and what is left of it is on its way out.
-    assert thing.over()
-    assert thing.what == "ThreadPoolExecutor, not shut down"
-    come(lambda: all(left.passing for left in new()))
+    # A snapshot keeps no executor alive, and its idle threads end by themselves.
+    assert live.ended()
+    come(lambda: all(left.ends_by_itself for left in new()))
     come(lambda: not new())
 
 
-def test_the_default_executor_of_a_loop_is_the_loops(
-    kind: str, new: Callable[[], list[Thing]]
+def test_the_default_executor_of_a_loop_belongs_to_a_library(
+    kind: str, new: Callable[[], list[LiveObject]]
 ) -> None:
     loop = new_loop(kind)
     try:
@@ -191,8 +189,8 @@ def test_the_default_executor_of_a_loop_is_the_loops(
         loop.close()
 
 
-def test_an_executor_given_to_a_loop_is_the_loops(
-    kind: str, new: Callable[[], list[Thing]]
+def test_an_executor_set_as_default_belongs_to_a_library(
+    kind: str, new: Callable[[], list[LiveObject]]
 ) -> None:
     loop = new_loop(kind)
     try:
@@ -204,8 +202,8 @@ def test_an_executor_given_to_a_loop_is_the_loops(
         loop.close()
 
 
-def test_an_executor_given_to_a_loop_unseen_is_found_through_the_tasks_of_the_loop(
-    new: Callable[[], list[Thing]],
+def test_a_default_executor_that_was_not_recorded_is_found_through_tasks(
+    new: Callable[[], list[LiveObject]],
 ) -> None:
     async def main() -> None:
         with ThreadPoolExecutor(1, "given") as executor:
@@ -216,28 +214,30 @@ def test_an_executor_given_to_a_loop_unseen_is_found_through_the_tasks_of_the_lo
     asyncio.run(main())
 
 
-def test_an_executor_of_ones_own_beside_the_loop_is_told(new: Callable[[], list[Thing]]) -> None:
+def test_an_executor_that_is_not_the_default_is_listed(
+    new: Callable[[], list[LiveObject]],
+) -> None:
     async def main() -> None:
         with ThreadPoolExecutor(1, "own") as executor:
             await asyncio.get_running_loop().run_in_executor(executor, int)
-            (thing,) = new()
-            assert thing.code == "HF712"
+            (live,) = new()
+            assert live.code == "HF712"
 
     asyncio.run(main())
 
 
-def test_what_is_born_in_a_worker_belongs_to_the_phase_in_which_it_works() -> None:
+def test_what_is_created_in_a_worker_belongs_to_the_phase_in_which_it_works() -> None:
     with recording(), ThreadPoolExecutor(1) as executor:
         with owned_by("first"):
-            assert executor.submit(births.owner_now).result() == "first"
+            assert executor.submit(creation_log.current_owner).result() == "first"
         with owned_by("second"):
-            assert executor.submit(births.owner_now).result() == "second"
+            assert executor.submit(creation_log.current_owner).result() == "second"
 
 
-def test_an_executor_that_is_older_than_the_recording_belongs_to_nobody() -> None:
+def test_an_executor_that_is_older_than_the_recording_has_no_owner() -> None:
     with ThreadPoolExecutor(max_workers=1) as executor:
         with recording(), owned_by("a test"):
             executor.submit(int).result()
-            (found,) = [thing for thing in take(["threads"]).things if thing.code == "HF712"]
-        assert found.birth is not None
+            (found,) = [live for live in take(["threads"]).objects if live.code == "HF712"]
+        assert found.creation is not None
         assert found.owner is None

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.census import process_table
+from handfast._census import process_table
 
 
 def test_a_name_may_contain_what_surrounds_it() -> None:
@@ -18,7 +18,7 @@ def test_a_name_may_contain_what_surrounds_it() -> None:
     assert process_table._parsed(7, stat) == (7, 1, 4242, False, "a) b (c)")
 
 
-def test_what_is_on_its_way_out_of_the_table_is_not_in_it() -> None:
+def test_a_process_that_is_being_removed_is_not_found() -> None:
     assert process_table._parsed(7, b"7 (x) X 1 " + b"0 " * 17 + b"4242 0\n") is None
 
 

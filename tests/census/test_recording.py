@@ -1,4 +1,4 @@
-"""Recording: hooks go in with the first who asks, and out with the last; late imports are caught."""
+"""Recording: installs the patches once, and patches late imports."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import asyncio
 import subprocess
 import sys
 
-from holdfast import census
+from handfast import _census as census
 
 LATE = """
 import asyncio
-from holdfast import census
+from handfast import _census as census
 
 async def main():
     task = asyncio.create_task(asyncio.sleep(60))
-    seen = [thing.birth is not None for thing in census.take(["tasks"]).things if thing.task is task]
+    seen = [live.creation is not None for live in census.take(["tasks"]).objects if live.target is task]
     task.cancel()
     return seen
 
@@ -25,7 +25,7 @@ with census.recording():
 """
 
 
-def test_hooks_go_in_with_the_first_and_out_with_the_last() -> None:
+def test_nested_recordings_patch_once() -> None:
     plain = asyncio.BaseEventLoop.create_task
     with census.recording():
         ours = asyncio.BaseEventLoop.create_task
@@ -36,7 +36,7 @@ def test_hooks_go_in_with_the_first_and_out_with_the_last() -> None:
     assert asyncio.BaseEventLoop.create_task is plain
 
 
-def test_uvloop_is_seen_if_it_is_imported_after_the_beginning() -> None:
+def test_uvloop_is_patched_if_it_is_imported_during_a_recording() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LATE], capture_output=True, text=True, check=True, timeout=60
     )

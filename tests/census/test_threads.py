@@ -1,4 +1,4 @@
-"""The threads that run are seen, with where they stand; what nobody can end is left out."""
+"""Running threads (HF711, HF424) are listed, with where they wait."""
 
 from __future__ import annotations
 
@@ -13,29 +13,31 @@ from typing import Any
 
 import pytest
 
-from holdfast.census import births, owned_by, recording, take, threads
-from holdfast.census.thing import Thing
-from holdfast.census.threads import ThreadRunning
-from tests.runtime.processes import new_loop
+from handfast._census import creation_log, owned_by, recording, take
+from handfast._census.kinds import threads
+from handfast._census.kinds.threads import live_thread
+from handfast._census.live_object import LiveObject
+from handfast._leaks.judge import kept_by_no_library
+from tests.runtime.process.processes import new_loop
 
 
 @pytest.fixture
-def new() -> Callable[[], list[Thing]]:
-    """What has come since the test began."""
+def new() -> Callable[[], list[LiveObject]]:
+    """What was started since the test began."""
     before = take(["threads"])
-    return lambda: take(["threads"]).since(before)
+    return lambda: kept_by_no_library(take(["threads"]).since(before))
 
 
 class Worker:
-    """Waits until it is told to end."""
+    """Waits until it is released."""
 
     def __init__(self) -> None:
-        self.told = threading.Event()
+        self.released = threading.Event()
         self.begun = threading.Event()
 
     def run(self) -> None:
         self.begun.set()
-        self.told.wait()
+        self.released.wait()
 
     @contextmanager
     def at_work(self, thread: threading.Thread) -> Iterator[threading.Thread]:
@@ -44,61 +46,61 @@ class Worker:
             assert self.begun.wait(60)
             yield thread
         finally:
-            self.told.set()
+            self.released.set()
             thread.join()
 
 
-def test_a_process_with_one_thread_has_none_to_tell_of() -> None:
-    named = {thing.key for thing in take(["threads"]).things}
+def test_the_main_thread_is_not_listed() -> None:
+    named = {live.key for live in take(["threads"]).objects}
     assert ("thread", id(threading.main_thread())) not in named
 
 
 @pytest.mark.parametrize("daemon", [False, True])
-def test_a_running_thread_is_seen_with_what_it_runs_and_where_it_stands(
-    daemon: bool, new: Callable[[], list[Thing]]
+def test_a_running_thread_is_listed_with_what_it_runs_and_where_it_waits(
+    daemon: bool, new: Callable[[], list[LiveObject]]
 ) -> None:
     worker = Worker()
     with worker.at_work(threading.Thread(target=worker.run, name="w", daemon=daemon)):
-        (thing,) = new()
-        assert thing.code == "HF711"
-        assert thing.what == f"thread 'w'{' (daemon)' if daemon else ''} running Worker.run"
-        assert [line.rpartition(" ")[2] for line in thing.stands()] == ["Worker.run"]
-        assert thing.birth is None
-        assert (thing.part_of, thing.passing, thing.over()) == (None, False, False)
-        assert [again.key for again in new()] == [thing.key]
-    assert thing.over()
-    assert thing.code == "HF711"
-    assert thing.stands() == ()
+        (live,) = new()
+        assert live.code == "HF711"
+        assert live.what == f"thread 'w'{' (daemon)' if daemon else ''} running Worker.run"
+        assert [line.rpartition(" ")[2] for line in live.waiting_at()] == ["Worker.run"]
+        assert live.creation is None
+        assert (live.part_of(), live.ends_by_itself, live.ended()) == (None, False, False)
+        assert [again.key for again in new()] == [live.key]
+    assert live.ended()
+    assert live.code == "HF711"
+    assert live.waiting_at() == ()
     assert new() == []
 
 
-def test_a_thread_is_born_where_it_was_started_and_belongs_to_whoever_did(
-    new: Callable[[], list[Thing]],
+def test_a_thread_has_the_line_and_the_owner_of_its_start(
+    new: Callable[[], list[LiveObject]],
 ) -> None:
     worker = Worker()
     thread = threading.Thread(target=worker.run)
     try:
         with recording(), owned_by("the test"):
             thread.start()  # here
-        (thing,) = new()
-        assert thing.birth is not None
-        assert thing.birth.origin.source == "thread.start()  # here"
-        assert thing.birth.owner == "the test"
+        (live,) = new()
+        assert live.creation is not None
+        assert live.creation.origin.source == "thread.start()  # here"
+        assert live.creation.owner == "the test"
     finally:
-        worker.told.set()
+        worker.released.set()
         thread.join()
 
 
-def test_what_is_born_in_a_thread_belongs_to_the_owner_of_the_thread() -> None:
+def test_what_is_created_in_a_thread_belongs_to_the_owner_of_the_thread() -> None:
     go = threading.Event()
     owners: list[object] = []
 
     def inner() -> None:
-        owners.append(births.owner_now())
+        owners.append(creation_log.current_owner())
 
     def outer() -> None:
         assert go.wait(60)
-        owners.append(births.owner_now())
+        owners.append(creation_log.current_owner())
         thread = threading.Thread(target=inner)
         thread.start()
         thread.join()
@@ -113,23 +115,23 @@ def test_what_is_born_in_a_thread_belongs_to_the_owner_of_the_thread() -> None:
     assert owners == ["first", "first"]
 
 
-def test_a_thread_inside_threading_alone_stands_there(new: Callable[[], list[Thing]]) -> None:
-    told = threading.Event()
-    thread = threading.Thread(target=told.wait)
+def test_a_thread_inside_threading_alone_waits_there(new: Callable[[], list[LiveObject]]) -> None:
+    released = threading.Event()
+    thread = threading.Thread(target=released.wait)
     with recording():
         thread.start()
     try:
-        (thing,) = new()
-        assert thing.what.endswith("running Event.wait")
-        assert thing.stands()
-        assert all("threading.py:" in line for line in thing.stands())
+        (live,) = new()
+        assert live.what.endswith("running Event.wait")
+        assert live.waiting_at()
+        assert all("threading.py:" in line for line in live.waiting_at())
     finally:
-        told.set()
+        released.set()
         thread.join()
 
 
 def test_a_thread_runs_its_target_its_own_run_or_what_a_partial_holds(
-    new: Callable[[], list[Thing]],
+    new: Callable[[], list[LiveObject]],
 ) -> None:
     class Own(threading.Thread):
         def __init__(self, worker: Worker) -> None:
@@ -153,8 +155,8 @@ def test_a_thread_runs_its_target_its_own_run_or_what_a_partial_holds(
     for name, make in makers.items():
         worker = Worker()
         with worker.at_work(make(worker)):
-            (thing,) = new()
-            assert thing.what.endswith(f" running {name}")
+            (live,) = new()
+            assert live.what.endswith(f" running {name}")
 
 
 class Called:
@@ -180,35 +182,35 @@ class LoopThread:
         self.loop.run_until_complete(self.forever())
 
     async def forever(self) -> None:
-        self.told = self.loop.create_future()
+        self.released = self.loop.create_future()
         self.begun.set_result(None)
-        await self.told
+        await self.released
 
     def end(self) -> None:
-        self.loop.call_soon_threadsafe(self.told.set_result, None)
+        self.loop.call_soon_threadsafe(self.released.set_result, None)
         self.thread.join()
         self.loop.close()
 
 
-def test_a_thread_with_an_event_loop_is_told_as_one(
-    kind: str, new: Callable[[], list[Thing]]
+def test_a_thread_with_an_event_loop_is_listed_as_one(
+    kind: str, new: Callable[[], list[LiveObject]]
 ) -> None:
     with recording():
         left = LoopThread(kind)
         left.thread.start()
         try:
             left.begun.result(60)
-            (thing,) = [thing for thing in new() if isinstance(thing, ThreadRunning)]
-            assert thing.code == "HF424"
-            assert thing.what == "thread 'loop' (daemon) running an event loop"
-            assert any(line.endswith(" in LoopThread.serve") for line in thing.stands())
+            (live,) = [live for live in new() if live.code != "HF712"]
+            assert live.code == "HF424"
+            assert live.what == "thread 'loop' (daemon) running an event loop"
+            assert any(line.endswith(" in LoopThread.serve") for line in live.waiting_at())
         finally:
             left.end()
-    assert thing.over()
+    assert live.ended()
 
 
 def test_a_function_that_is_only_called_run_forever_is_no_event_loop(
-    new: Callable[[], list[Thing]],
+    new: Callable[[], list[LiveObject]],
 ) -> None:
     worker = Worker()
 
@@ -217,12 +219,12 @@ def test_a_function_that_is_only_called_run_forever_is_no_event_loop(
             worker.run()
 
     with worker.at_work(threading.Thread(target=Pump().run_forever)):
-        (thing,) = new()
-        assert thing.code == "HF711"
+        (live,) = new()
+        assert live.code == "HF711"
 
 
-def test_what_asyncio_and_the_test_runner_keep_for_themselves_is_left_out(
-    new: Callable[[], list[Thing]],
+def test_threads_of_asyncio_and_pytest_timeout_belong_to_a_library(
+    new: Callable[[], list[LiveObject]],
 ) -> None:
     for name in ("waitpid-3", "asyncio-waitpid-0", "pytest_timeout tests/test_x.py::test_y"):
         worker = Worker()
@@ -230,7 +232,14 @@ def test_what_asyncio_and_the_test_runner_keep_for_themselves_is_left_out(
             assert new() == []
 
 
-def test_the_threads_of_a_debugger_are_left_out(new: Callable[[], list[Thing]]) -> None:
+def test_an_idle_thread_of_trio_belongs_to_a_library(new: Callable[[], list[LiveObject]]) -> None:
+    trio = pytest.importorskip("trio")
+    assert trio.run(trio.to_thread.run_sync, threading.get_ident) != threading.get_ident()
+    assert any(thread.name.startswith("Trio thread ") for thread in threading.enumerate())
+    assert new() == []
+
+
+def test_the_threads_of_a_debugger_belong_to_a_library(new: Callable[[], list[LiveObject]]) -> None:
     class PyDBDaemonThread(threading.Thread):
         pass
 
@@ -240,7 +249,9 @@ def test_the_threads_of_a_debugger_are_left_out(new: Callable[[], list[Thing]]) 
         assert new() == []
 
 
-def test_the_worker_threads_of_anyio_are_left_out(new: Callable[[], list[Thing]]) -> None:
+def test_the_worker_threads_of_anyio_belong_to_a_library(
+    new: Callable[[], list[LiveObject]],
+) -> None:
     to_thread: Any = pytest.importorskip("anyio.to_thread")
 
     async def main() -> None:
@@ -251,15 +262,17 @@ def test_the_worker_threads_of_anyio_are_left_out(new: Callable[[], list[Thing]]
     asyncio.run(main())
 
 
-def test_a_thread_unknown_to_threading_is_out_of_sight(new: Callable[[], list[Thing]]) -> None:
+def test_a_thread_that_threading_did_not_start_is_not_listed(
+    new: Callable[[], list[LiveObject]],
+) -> None:
     import _thread
 
-    told, begun, ended = threading.Event(), threading.Event(), threading.Event()
+    released, begun, ended = threading.Event(), threading.Event(), threading.Event()
 
     def bare() -> None:
         threading.current_thread()  # now threading has a dummy for it
         begun.set()
-        told.wait()
+        released.wait()
         ended.set()
 
     _thread.start_new_thread(bare, ())
@@ -267,35 +280,37 @@ def test_a_thread_unknown_to_threading_is_out_of_sight(new: Callable[[], list[Th
         assert begun.wait(60)
         assert new() == []
     finally:
-        told.set()
+        released.set()
         assert ended.wait(60)
 
 
-def test_a_thread_that_is_about_to_begin_is_not_over() -> None:
+def test_a_thread_that_is_about_to_start_has_not_ended() -> None:
     thread = threading.Thread(target=int)
-    assert not ThreadRunning(thread).over()
+    assert not live_thread(thread).ended()
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="there threads have a context themselves")
 @pytest.mark.parametrize("entered", [False, True])
-def test_a_thread_that_runs_in_a_context_of_its_own_is_given_its_owner_there(entered: bool) -> None:
+def test_the_owner_is_set_in_the_context_of_a_thread(entered: bool) -> None:
     import contextvars
 
     thread: Any = threading.Thread(target=int)
     thread._context = contextvars.copy_context()
+    with owned_by("owner"):
+        creation_log.record(thread, 0)
 
     def give() -> None:
-        threads._hand_down(thread, "owner")
+        threads._set_owner(thread)
 
     if entered:
         thread._context.run(give)
     else:
         give()
-    assert thread._context.get(births.OWNER) == (None if entered else "owner")
-    assert births.OWNER.get() is None
+    assert thread._context.get(creation_log.OWNER) == (None if entered else "owner")
+    assert creation_log.OWNER.get() is None
 
 
-def test_after_the_recording_everything_is_as_it_was() -> None:
+def test_after_the_recording_the_originals_are_restored() -> None:
     kinds: Any = threading.Thread
     before = (kinds.start, kinds._bootstrap_inner)
     with recording():

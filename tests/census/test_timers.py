@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.census import births, owned_by, recording, take
-from holdfast.census.timers import TimerArmed
-from tests.stepping import run_on
+from handfast._census import creation_log, owned_by, recording, take
+from handfast._census.live_object import LiveObject
+from tests.support.stepping import run_on
 
 
 @pytest.fixture(autouse=True)
@@ -30,39 +30,39 @@ class Bot:
         return asyncio.get_running_loop().call_later(delay, self.tick)  # armed here
 
 
-def armed() -> list[TimerArmed]:
-    found = take(["timers"], loop=asyncio.get_running_loop()).things
-    return [thing for thing in found if isinstance(thing, TimerArmed)]
+def armed() -> list[LiveObject]:
+    found = take(["timers"], loop=asyncio.get_running_loop()).objects
+    return [live for live in found if not live.library]
 
 
-def test_a_timer_that_the_program_has_set_is_told_with_its_line_and_its_owner() -> None:
+def test_a_timer_that_the_program_has_set_is_listed_with_its_line_and_its_owner() -> None:
     async def main() -> None:
         timer = Bot().arm()
-        [thing] = armed()
-        assert (thing.check, thing.code) == ("timers", "HF721")
-        assert thing.what.startswith("timer for Bot.tick, due in ")
-        assert thing.timer is timer
-        assert thing.birth is not None
-        assert thing.birth.origin.source.endswith("# armed here")
-        assert thing.owner == "the test"
-        assert thing.stands() == ()
-        assert thing.part_of is None
+        [live] = armed()
+        assert (live.check, live.code) == ("timers", "HF721")
+        assert live.what.startswith("timer for Bot.tick, due in ")
+        assert live.target is timer
+        assert live.creation is not None
+        assert live.creation.origin.source.endswith("# armed here")
+        assert live.owner == "the test"
+        assert live.waiting_at() == ()
+        assert live.part_of() is None
         timer.cancel()
 
     with owned_by("the test"):
         asyncio.run(main())
 
 
-def test_what_is_due_is_told_in_seconds() -> None:
+def test_what_is_due_is_listed_in_seconds() -> None:
     async def main() -> None:
         loop = asyncio.get_running_loop()
         far = loop.call_at(loop.time() + 1e6, print)
-        [thing] = armed()
-        assert 999_000 < float(thing.what.split()[-2]) <= 1_000_000
+        [live] = armed()
+        assert 999_000 < float(live.what.split()[-2]) <= 1_000_000
         far.cancel()
         past = loop.call_at(loop.time() - 1, print)
-        [thing] = armed()
-        assert thing.what == "timer for print, due now"
+        [live] = armed()
+        assert live.what == "timer for print, due now"
         past.cancel()
 
     asyncio.run(main())
@@ -76,9 +76,9 @@ def test_what_is_due_is_told_in_seconds() -> None:
 def test_the_callback_is_named_through_whatever_is_around_it(wrapped: Callable[[Any], Any]) -> None:
     async def main() -> str:
         timer = asyncio.get_running_loop().call_later(60, wrapped(Bot().tick))
-        [thing] = armed()
+        [live] = armed()
         timer.cancel()
-        return thing.what
+        return live.what
 
     assert asyncio.run(main()).startswith("timer for Bot.tick,")
 
@@ -89,19 +89,19 @@ def test_an_object_that_can_be_called_is_named_by_its_type() -> None:
 
     async def main() -> str:
         timer = asyncio.get_running_loop().call_later(60, Alarm())
-        [thing] = armed()
+        [live] = armed()
         timer.cancel()
-        return thing.what
+        return live.what
 
     assert asyncio.run(main()).startswith("timer for Alarm,")
 
 
-def test_a_callback_of_asyncio_that_the_program_sets_itself_is_told() -> None:
+def test_a_callback_of_asyncio_that_the_program_sets_itself_is_listed() -> None:
     async def main() -> str:
         timer = asyncio.get_running_loop().call_later(60, asyncio.Event().set)
-        [thing] = armed()
+        [live] = armed()
         timer.cancel()
-        return thing.what
+        return live.what
 
     assert asyncio.run(main()).startswith("timer for Event.set,")
 
@@ -121,7 +121,7 @@ async def under_a_timeout() -> None:
     ],
     ids=["sleep", "timeout", "wait_for", "wait"],
 )
-def test_what_asyncio_sets_for_a_task_is_the_tasks(program: Callable[[], Any]) -> None:
+def test_timers_of_asyncio_belong_to_a_library(program: Callable[[], Any]) -> None:
     async def main() -> None:
         task = asyncio.ensure_future(program())
         await asyncio.sleep(0)
@@ -135,7 +135,7 @@ def test_what_asyncio_sets_for_a_task_is_the_tasks(program: Callable[[], Any]) -
     asyncio.run(main())
 
 
-def test_a_timer_of_a_library_is_its_way_of_working() -> None:
+def test_a_timer_of_a_library_belongs_to_it() -> None:
     library: dict[str, Any] = {}
     filename = os.path.join(sysconfig.get_path("purelib"), "cache", "__init__.py")
     source = "def keep(loop, expire): return loop.call_later(60, expire)"
@@ -143,28 +143,28 @@ def test_a_timer_of_a_library_is_its_way_of_working() -> None:
 
     async def main() -> None:
         timer = library["keep"](asyncio.get_running_loop(), Bot().tick)
-        birth = births.of(timer)
-        assert birth is not None
-        assert birth.package == "cache"
+        creation = creation_log.creation_of(timer)
+        assert creation is not None
+        assert creation.package == "cache"
         assert armed() == []
         timer.cancel()
 
     asyncio.run(main())
 
 
-def test_a_timer_that_has_no_birth_is_judged_by_its_callback() -> None:
+def test_a_timer_that_has_no_creation_is_judged_by_its_callback() -> None:
     def ours() -> None: ...
 
     async def main() -> list[str]:
         loop: Any = asyncio.get_running_loop()
-        # Past the hook, as before recording began.
+        # Past the patch, as before recording began.
         timers = [asyncio.TimerHandle(loop.time() + 60, call, (), loop) for call in (ours, print)]
         timers.append(asyncio.TimerHandle(loop.time() + 60, asyncio.Event().set, (), loop))
         loop._scheduled.extend(timers)
         for timer in timers:
             vars_of: Any = timer
             vars_of._scheduled = True
-        found = [thing.what.partition(",")[0] for thing in armed()]
+        found = [live.what.partition(",")[0] for live in armed()]
         for timer in timers:
             timer.cancel()
         return found
@@ -173,38 +173,36 @@ def test_a_timer_that_has_no_birth_is_judged_by_its_callback() -> None:
     assert what.endswith("ours")
 
 
-def test_a_timer_is_over_once_it_is_cancelled_has_run_or_its_loop_is_closed() -> None:
-    async def main() -> list[TimerArmed]:
+def test_a_timer_has_ended_once_it_is_cancelled_has_run_or_its_loop_is_closed() -> None:
+    async def main() -> list[LiveObject]:
         ran = asyncio.Event()
         cancelled = Bot().arm()
         run = asyncio.get_running_loop().call_later(0, ran.set)
         left = Bot().arm()
-        by_timer = {thing.timer: thing for thing in armed()}
-        assert not any(thing.over() for thing in by_timer.values())
+        by_timer = {live.target: live for live in armed()}
+        assert not any(live.ended() for live in by_timer.values())
         cancelled.cancel()
         await ran.wait()
-        assert [by_timer[t].over() for t in (cancelled, run, left)] == [True, True, False]
-        assert by_timer[cancelled].what == "timer for Bot.tick, over"
-        assert {thing.timer for thing in armed()} == {left}
+        assert [by_timer[t].ended() for t in (cancelled, run, left)] == [True, True, False]
+        assert {live.target for live in armed()} == {left}
         return [by_timer[left]]
 
     [left] = asyncio.run(main())
-    assert left.over()
-    assert left.what == "timer for Bot.tick, over"
+    assert left.ended()
 
 
-def test_every_loop_that_was_made_while_recording_is_looked_at() -> None:
+def test_every_loop_that_was_created_while_recording_is_checked() -> None:
     loop = asyncio.new_event_loop()
     timer = loop.call_later(60, Bot().tick)
-    assert timer in [t.timer for t in take(["timers"]).things if isinstance(t, TimerArmed)]
+    assert timer in [t.target for t in take(["timers"]).objects if not t.library]
     other = asyncio.new_event_loop()
-    assert take(["timers"], loop=other).things == ()
+    assert take(["timers"], loop=other).objects == ()
     loop.close()
-    assert timer not in [t.timer for t in take(["timers"]).things if isinstance(t, TimerArmed)]
+    assert timer not in [t.target for t in take(["timers"]).objects if not t.library]
     other.close()
 
 
-def test_the_key_is_the_same_in_every_census() -> None:
+def test_the_key_is_the_same_in_every_snapshot() -> None:
     async def main() -> None:
         before = take(["timers"])
         first = Bot().arm()
@@ -218,7 +216,7 @@ def test_the_key_is_the_same_in_every_census() -> None:
     asyncio.run(main())
 
 
-def test_a_loop_that_does_not_show_its_timers_is_a_blind_spot(kind: str) -> None:
+def test_timers_are_not_checked_on_a_loop_that_does_not_list_them(kind: str) -> None:
     async def main() -> tuple[str, ...]:
         loop = asyncio.get_running_loop()
         # Known: it runs, and this task is on it.
@@ -228,3 +226,18 @@ def test_a_loop_that_does_not_show_its_timers_is_a_blind_spot(kind: str) -> None
 
     expected = ("timers on a uvloop loop cannot be seen",) if kind == "uvloop" else ()
     assert run_on(kind, main()) == expected
+
+
+def test_a_loop_with_an_object_of_its_own_for_the_timers_is_not_checked() -> None:
+    """As trio-asyncio has it."""
+
+    class OwnTimers(asyncio.SelectorEventLoop):
+        _scheduled: Any
+
+    loop = OwnTimers()
+    usual, loop._scheduled = loop._scheduled, object()
+    seen = take(["timers"], loop=loop)
+    loop._scheduled = usual
+    loop.close()
+    assert list(seen.objects) == []
+    assert seen.not_checked == ("timers on a OwnTimers cannot be seen",)

@@ -1,5 +1,4 @@
-"""A folder in which files are checked is a repository of its own: the one that the tests may run in
-could ignore it."""
+"""Makes the folder of a test look like a project of its own."""
 
 from __future__ import annotations
 

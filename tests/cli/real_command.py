@@ -18,9 +18,9 @@ __all__ = ["Interrupted", "alive", "interrupted", "start"]
 def start(
     command: str, here: Path, *arguments: str, pass_fd: int | None = None, **environment: str
 ) -> subprocess.Popen[str]:
-    """Start `holdfast COMMAND`; a warning is an error."""
+    """Start `handfast COMMAND`; a warning is an error."""
     return subprocess.Popen(
-        [sys.executable, "-W", "error", "-m", "holdfast", command, *arguments],
+        [sys.executable, "-W", "error", "-m", "handfast", command, *arguments],
         cwd=here.parent,
         env={**os.environ, **environment},
         stdout=subprocess.PIPE,
@@ -47,7 +47,7 @@ def interrupted(command: str, here: Path, *arguments: str, after: int) -> Interr
     mark = uuid.uuid4().hex
     hears, says = os.pipe()
     os.set_blocking(says, False)
-    named = {"RUNNING": str(says), "HOLDFAST_TEST_MARK": mark}
+    named = {"RUNNING": str(says), "HANDFAST_TEST_MARK": mark}
     process = start(command, here, *arguments, pass_fd=says, **named)
     os.close(says)  # so that its end, if it comes too soon, is heard
     try:

@@ -1,10 +1,10 @@
-"""`holdfast explain` shows the catalogue's own words, and helps who mistypes."""
+"""`handfast explain` shows a page of the catalogue, and suggests codes for a wrong one."""
 
 import pytest
 from typer.testing import CliRunner, Result
 
-from holdfast.catalogue import FAMILIES, KINDS, BugKind, kind
-from holdfast.cli.app import app
+from handfast.catalogue import FAMILIES, KINDS, BugKind, kind
+from handfast.cli.app import app
 
 every_kind = pytest.mark.parametrize("entry", KINDS, ids=lambda entry: entry.code)
 
@@ -18,7 +18,7 @@ def code_lines(source: str) -> list[str]:
 
 
 @every_kind
-def test_a_page_has_the_name_and_both_examples_whole(entry: BugKind) -> None:
+def test_a_page_has_all_its_parts(entry: BugKind) -> None:
     result = explain(entry.code)
     assert result.exit_code == 0, result.output
     assert f"{entry.code} {entry.name}" in result.output
@@ -27,6 +27,7 @@ def test_a_page_has_the_name_and_both_examples_whole(entry: BugKind) -> None:
         assert line in result.output[wrong:right]
     for line in code_lines(entry.right):
         assert line in result.output[right:]
+    assert ("When to ignore it: " in result.output[right:]) is bool(entry.when_to_ignore)
 
 
 def test_the_list_has_every_code_with_its_name_in_order() -> None:
@@ -43,14 +44,14 @@ def test_the_list_is_in_families() -> None:
     assert places == sorted(places)
 
 
-def test_a_code_may_be_written_in_small_letters_and_a_kind_called_by_name() -> None:
+def test_lower_case_codes_and_names_are_accepted() -> None:
     first = KINDS[0]
     page = explain(first.code).output
     assert explain(first.code.lower()).output == page
     assert explain(first.name).output == page
 
 
-def test_an_unknown_code_names_its_neighbours_and_is_an_error() -> None:
+def test_an_unknown_code_is_an_error_with_similar_codes() -> None:
     result = explain("HF1O1")  # the letter O
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -58,12 +59,17 @@ def test_an_unknown_code_names_its_neighbours_and_is_an_error() -> None:
     assert f"  HF101  {kind('HF101').name}" in result.stderr
 
 
-def test_a_word_like_nothing_still_says_how_to_go_on() -> None:
+def test_an_unknown_word_without_similar_codes_refers_to_the_list() -> None:
     result = explain("zzzzzzzz")
     assert result.exit_code == 2
     assert "Did you mean" not in result.stderr
-    assert "`holdfast explain` lists all" in result.stderr
+    assert "`handfast explain` lists all" in result.stderr
 
 
-def test_what_a_user_types_is_not_read_as_markup() -> None:
+def test_the_codes_of_the_checker_itself_are_explained() -> None:
+    assert "noqa-unused" in explain("hf001").output
+    assert "file-not-checked" in explain("HF000").output
+
+
+def test_the_argument_is_not_read_as_markup() -> None:
     assert "'[bold]x[/]'" in explain("[bold]x[/]").stderr

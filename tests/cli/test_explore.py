@@ -1,4 +1,4 @@
-"""`holdfast explore`: what it prints, the status it leaves with, and that Ctrl-C leaves no mess."""
+"""`handfast explore`: what it prints, the status it leaves with, and that Ctrl-C leaves no mess."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-import holdfast.cli.explore
-from holdfast.cli.app import app
-from holdfast.explore import Progress
+import handfast.cli.explore
+from handfast._explore.campaign import Progress
+from handfast.cli.app import app
 from tests.cli.real_command import interrupted, start
 
 PROGRAMS = """
-import asyncio, os, socket, sys
+import asyncio, handfast.explore, os, socket, sys
 
 async def race():
     print("the program speaks")
@@ -37,7 +37,7 @@ async def torn():
         kept.append(1)
         await asyncio.sleep(0.1)
         kept.clear()
-    await asyncio.wait([asyncio.create_task(work())])
+    await handfast.explore.victim(work())
     assert not kept
 
 async def fine(times=2):
@@ -49,13 +49,11 @@ async def many():
 async def reader():
     asyncio.get_running_loop().add_reader(0, print)
 
-async def in_turn():
-    seen = []
-    async def note(name):
-        await asyncio.sleep(0)
-        seen.append(name)
-    await asyncio.gather(note("first"), note("second"))
-    assert seen == ["first", "second"]
+async def slow_answer():
+    from handfast.explore import latency
+    task = asyncio.create_task(latency())
+    await asyncio.sleep(5)
+    assert task.done()
 
 async def exits():
     sys.exit(0)
@@ -74,7 +72,7 @@ class Callable:
 instance = Callable()
 
 async def long():
-    # Each run says that it runs; once the pipe is full, nobody needs to hear it.
+    # Each run prints that it runs; once the pipe is full, that is no longer needed.
     try:
         os.write(int(os.environ["RUNNING"]), b".")
     except BlockingIOError:
@@ -122,27 +120,27 @@ def explore(here: Path, function: str, *arguments: str) -> Result:
 
 
 def as_json(here: Path, function: str, *arguments: str) -> dict[str, Any]:
-    told: dict[str, Any] = json.loads(explore(here, function, *arguments, "--json").stdout)
-    return told
+    output: dict[str, Any] = json.loads(explore(here, function, *arguments, "--json").stdout)
+    return output
 
 
 # --- found -----------------------------------------------------------------------------------
 
 
-def test_a_counterexample_is_told_whole_and_the_status_is_one(here: Path) -> None:
+def test_a_counterexample_is_printed_in_full_with_status_one(here: Path) -> None:
     result = explore(here, "race")
     assert result.exit_code == 1, result.output
     parts = [
-        r"HF441  race-across-await\n",
-        r"the program failed: AssertionError\n",
+        r"HF441  the program fails under this schedule\n",
+        r"AssertionError\n",
         rf"{here.name}:11 in race\n",
-        r"departures from the plain order:\n  1\. .*slow by 0\.010 s",
-        r"lateness needed: 0\.010 s\n",
+        r"what differs from a normal run:\n  1\. .*took 10 ms before it started a timer",
+        r"has to be 10 ms late\n",
         r"╭─ race",
         r"✗ .*fails",
         r"found in 2 schedules \(.* schedules a second\)\n",
-        rf"replay: holdfast explore {here.stem}:race --replay hf1\.\S+\n",
-        r"holdfast explain HF441\n",
+        rf"replay: handfast explore {here.stem}:race --replay hf1\.\S+\n",
+        r"handfast explain HF441\n",
     ]
     assert re.search(".*".join(parts), result.stdout, re.DOTALL), result.stdout
     assert (result.stderr, "program speaks" in result.stdout) == ("", False)
@@ -152,11 +150,13 @@ def test_the_replay_line_shows_the_same_and_lets_the_program_speak(here: Path) -
     token = as_json(here, "race")["counterexample"]["token"]
     again = explore(here, "race", "--replay", token)
     assert again.exit_code == 1
-    assert again.stdout.startswith("the program speaks\nHF441  race-across-await")
+    assert again.stdout.startswith(
+        "the program speaks\nHF441  the program fails under this schedule"
+    )
     assert f"--replay {token}" in again.stdout
     replayed = explore(here, "race", "--replay", token, "--json")
-    told = json.loads(replayed.stdout)
-    assert (told["counterexample"]["token"], told["schedules"]) == (token, None)
+    output = json.loads(replayed.stdout)
+    assert (output["counterexample"]["token"], output["schedules"]) == (token, None)
     assert replayed.stderr == "the program speaks\n"
 
 
@@ -169,7 +169,7 @@ def test_json_is_one_object_with_all_keys_whatever_was_found(here: Path) -> None
     assert (fine["settings"]["cancel"], found["settings"]["cancel"]) == ("double", "tasks")
     assert found["coverage"]["points_seen"] >= found["coverage"]["points_cancelled"] > 0
     case = found["counterexample"]
-    assert (case["code"], case["name"]) == ("HF441", "race-across-await")
+    assert (case["code"], case["name"]) == ("HF441", "fails-under-schedule")
     assert case["departures"] == [f"work is cancelled while it waits at 17 ({here.name}:17)"]
     assert case["replay"].endswith(f"--replay {case['token']}")
     assert replayed["counterexample"] == case
@@ -187,7 +187,7 @@ def test_the_same_is_found_by_several_workers(here: Path) -> None:
     assert as_json(here, "race", "--workers", "2")["counterexample"] == alone
 
 
-def test_the_page_is_written_where_asked(here: Path) -> None:
+def test_the_page_is_written_to_the_given_file(here: Path) -> None:
     result = explore(here, "race", "--html", "pages/race.html")
     assert result.stdout.endswith("page: pages/race.html\n")
     assert "--replay hf1." in Path("pages/race.html").read_text(encoding="utf-8")
@@ -200,25 +200,26 @@ def test_the_page_is_written_where_asked(here: Path) -> None:
 def test_a_program_that_does_not_do_the_same_twice_is_still_reported(here: Path) -> None:
     result = explore(here, "changing")
     assert result.exit_code == 1
-    assert "HF441 the program failed: ValueError: only at first" in result.stdout
-    assert "not shown: the timeline, since the run shows nothing" in result.stdout
+    assert "HF443  the program fails in a normal run\n  ValueError: only at first" in result.stdout
     Path("changing").unlink()
-    assert as_json(here, "changing")["counterexample"]["departures"] is None
+    assert as_json(here, "changing")["counterexample"]["departures"] == []
 
 
 def test_a_finding_of_another_model_is_labelled(here: Path) -> None:
-    result = explore(here, "in_turn", "--model", "wild")
+    result = explore(here, "slow_answer", "--model", "latency")
     assert result.exit_code == 1
-    assert result.stdout.startswith("model wild, unrealised on a stock loop\nHF441  ")
-    assert as_json(here, "in_turn", "--model", "wild")["counterexample"]["realised"] is False
-    assert explore(here, "in_turn").exit_code == 0
+    assert result.stdout.startswith("model latency\nHF441  ")
+    assert (
+        as_json(here, "slow_answer", "--model", "latency")["counterexample"]["model"] == "latency"
+    )
+    assert explore(here, "slow_answer").exit_code == 0
 
 
-def test_real_io_is_allowed_if_asked_for_and_called_not_replayable(here: Path) -> None:
+def test_real_io_needs_its_option_and_is_not_replayable(here: Path) -> None:
     result = explore(here, "heard", "--real-io", "--schedules", "2")
     assert result.exit_code == 1
-    assert "no token: real I/O comes as it comes" in result.stdout
-    assert "not checked: other moments of real I/O" in result.stdout
+    assert "no token: real I/O cannot be replayed" in result.stdout
+    assert "other timings of real I/O were not tested" in result.stdout
     assert as_json(here, "heard", "--real-io", "--schedules", "2")["replayable"] is False
 
 
@@ -228,13 +229,15 @@ def test_real_io_is_allowed_if_asked_for_and_called_not_replayable(here: Path) -
 def test_nothing_found_has_a_size_and_status_zero(here: Path) -> None:
     result = explore(here, "fine", "--schedules", "30", "--cancel", "--ignore", "hf102")
     assert (result.exit_code, result.stderr) == (0, "")
-    size = r"nothing found\n[\d,]+ schedules: .+; cancelled at \d+ of \d+ points \(.+\)\n"
+    size = r"nothing found\nall [\d,]+ schedules; cancelled at \d+ of \d+ points \(.+\)\n"
     assert re.match(size, result.stdout), result.stdout
-    assert "not checked: what is ignored: HF102" in result.stdout
-    assert "not checked: cancellation: no task" in explore(here, "fine").stdout
-    assert "makes no task of its own" in explore(here, "instance", "--cancel").stdout
+    assert "ignored: HF102" in result.stdout
+    assert "cancellation was not tested; add --cancel\n" in explore(here, "fine").stdout
+    assert "creates no task of its own" in explore(here, "instance", "--cancel").stdout
     bounded = explore(here, "many", "--schedules", "100").stdout
-    assert re.search(r"\n100 schedules: all up to bound 1 \(\d+\), then a sample", bounded), bounded
+    assert re.search(r"\nall \d+ schedules with at most 1 change, plus \d+ random ones", bounded), (
+        bounded
+    )
 
 
 def test_an_ignored_kind_does_not_count(here: Path) -> None:
@@ -242,10 +245,10 @@ def test_an_ignored_kind_does_not_count(here: Path) -> None:
     assert explore(here, "stuck", "--ignore", "HF431").exit_code == 0
 
 
-def test_cancel_stands_alone_or_has_a_mode(here: Path) -> None:
+def test_cancel_has_a_mode_or_no_value(here: Path) -> None:
     def settings(*arguments: str) -> object:
-        told = CliRunner().invoke(app, ["explore", "--json", *arguments])
-        return json.loads(told.stdout)["settings"]["cancel"]
+        output = CliRunner().invoke(app, ["explore", "--json", *arguments])
+        return json.loads(output.stdout)["settings"]["cancel"]
 
     target = f"{here.stem}:fine"
     assert settings("--cancel", target) == "tasks"
@@ -255,11 +258,11 @@ def test_cancel_stands_alone_or_has_a_mode(here: Path) -> None:
 
 
 def test_seconds_end_it_and_numbers_go_where_they_belong(here: Path) -> None:
-    told = as_json(here, "fine", "--seconds", "0.05", "--stall", "0.2", "--fault", "reset")
-    assert told["settings"]["stall"] == 0.2
-    assert told["settings"]["faults"] == ["reset"]
-    told = as_json(here, "fine", "--model", "wild", "--strategy", "dfs", "--seed", "3")
-    assert told["settings"]["model"] == "wild"
+    output = as_json(here, "fine", "--seconds", "0.05", "--stall", "0.2", "--fault", "reset")
+    assert output["settings"]["stall"] == 0.2
+    assert output["settings"]["faults"] == ["reset"]
+    output = as_json(here, "fine", "--model", "latency", "--strategy", "dfs", "--seed", "3")
+    assert output["settings"]["model"] == "latency"
 
 
 # --- wrong use -------------------------------------------------------------------------------
@@ -273,23 +276,27 @@ def test_seconds_end_it_and_numbers_go_where_they_belong(here: Path) -> None:
         ("sync", (), "is not an async function"),
         ("yields", (), "is not an async function"),
         ("needs", (), "needs x, y: write an async function without arguments"),
-        ("fine", ("--strategy", "dsf"), "--strategy 'dsf': use one of portfolio, dfs"),
+        (
+            "fine",
+            ("--strategy", "dsf"),
+            "--strategy 'dsf': use one of dfs, portfolio, random",
+        ),
         ("fine", ("--model", "strickt"), "Did you mean strict?"),
         ("fine", ("--fault", "rest"), "Did you mean reset?"),
         ("fine", ("--cancel=twice",), "--cancel 'twice': use one of true, double, main."),
         ("fine", ("--ignore", "HF1O1"), "no bug kind is called 'HF1O1'. Did you mean"),
         ("fine", ("--ignore", "deadlok"), "Did you mean HF431 deadlock?"),
-        ("fine", ("--ignore", "zzzzzz"), "called 'zzzzzz'. `holdfast explain` lists all."),
+        ("fine", ("--ignore", "zzzzzz"), "called 'zzzzzz'. `handfast explain` lists all."),
         ("fine", ("--schedules", "0"), "schedules=0: must be more than 0"),
         ("fine", ("--stall", "-1"), "stall=-1.0: lateness is 0 or more seconds"),
         ("fine", ("--workers", "no"), "Invalid value for '--workers'"),
-        ("fine", ("--replay", "xx"), "'xx' is no token"),
+        ("fine", ("--replay", "xx"), "'xx' is not a token"),
         ("exits", (), "the program calls sys.exit(0): let it return, or raise an error"),
         ("reader", (), "loop.add_reader is not controlled: "),
         ("reader", ("--workers", "2"), "allow it with real_io=True (--real-io)"),
     ],
 )
-def test_wrong_use_is_said_on_stderr_with_status_two(
+def test_wrong_use_is_an_error_on_stderr_with_status_two(
     here: Path, function: str, arguments: tuple[str, ...], said: str
 ) -> None:
     result = explore(here, function, *arguments)
@@ -319,24 +326,24 @@ def test_workers_that_cannot_get_the_program_are_refused(
     assert "cannot be run by several workers here" in result.stderr
 
 
-def test_a_cluster_that_cannot_be_had_is_said(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_cluster_library_is_named(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     result = explore(here, "fine", "--cluster", "tcp://127.0.0.1:1")
     assert result.exit_code == 2
-    assert 'pip install "holdfast[cluster]"' in result.stderr
+    assert "pip install 'handfast[cluster]'" in result.stderr
 
 
 def test_an_interrupt_after_something_was_found_shows_it(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.explore.explorer.shrink", interrupted)
+    monkeypatch.setattr("handfast._explore.campaign.shrink", interrupted)
     result = explore(here, "race")
     assert result.exit_code == 1
-    assert result.stdout.startswith("HF441  race-across-await")
-    assert "not checked: whatever was still to be tried when it was interrupted" in result.stdout
+    assert result.stdout.startswith("HF441  the program fails under this schedule")
+    assert "interrupted: the remaining schedules were not run" in result.stdout
 
 
 # --- the bar ---------------------------------------------------------------------------------
@@ -347,7 +354,7 @@ def bar_of(terminal: bool, *progress: Progress) -> str:
 
     nowhere = io.StringIO()
     console = Console(force_terminal=terminal, width=120, record=True, file=nowhere)
-    bar = holdfast.cli.explore._Bar(console)
+    bar = handfast.cli.explore._Bar(console)
     with bar:
         for each in progress:
             bar(each)
@@ -355,26 +362,26 @@ def bar_of(terminal: bool, *progress: Progress) -> str:
     return console.export_text()
 
 
-def test_the_bar_says_how_fast_it_goes_and_what_was_found() -> None:
+def test_the_bar_shows_the_rate_and_the_finding() -> None:
     late = Progress(1500, 10_000, 3.0, None)
     assert "1,500 schedules" in bar_of(True, late)
     assert "500 a second nothing found yet" in bar_of(True, late)
     found = Progress(1600, None, 3.2, "deadlock")
-    assert "found, now made smaller: deadlock" in bar_of(True, late, found)
+    assert "found, now shrinking: deadlock" in bar_of(True, late, found)
 
 
 def test_what_the_program_prints_stays_out_of_the_bar() -> None:
     from rich.console import Console
 
     console = Console(force_terminal=True, width=120, record=True, file=io.StringIO())
-    bar = holdfast.cli.explore._Bar(console)
+    bar = handfast.cli.explore._Bar(console)
     with bar:
         bar(Progress(1500, 10_000, 3.0, None))
         print("the program speaks")  # noqa: T201 - as it would
     assert "the program speaks" not in console.export_text()
 
 
-def test_no_bar_for_short_runs_or_where_nobody_looks() -> None:
+def test_no_bar_for_short_runs_or_without_a_terminal() -> None:
     assert bar_of(True, Progress(64, 1000, 0.4, None)) == ""
     assert bar_of(False, Progress(64, 1000, 4.0, None)) == ""
 
@@ -396,8 +403,8 @@ def test_the_real_command_leaves_with_the_right_status(here: Path) -> None:
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_prints_what_is_known_and_leaves_no_process(here: Path, workers: str) -> None:
     arguments = (f"{here.stem}:long", "--seconds", "600", "--workers", workers)
-    told = interrupted("explore", here, *arguments, after=100)
-    assert (told.status, told.errors) == (130, "")
-    assert re.match(r"nothing found\n[\d,]+ schedules: ", told.printed)
-    assert "not checked: whatever was still to be tried when it was interrupted" in told.printed
-    assert told.orphans == []
+    output = interrupted("explore", here, *arguments, after=100)
+    assert (output.status, output.errors) == (130, "")
+    assert re.match(r"nothing found\nall [\d,]+ schedules ", output.printed)
+    assert "interrupted: the remaining schedules were not run" in output.printed
+    assert output.orphans == []

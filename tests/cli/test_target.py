@@ -1,4 +1,4 @@
-"""What a command is to run is found as a user would write it, and what is wrong is said in words."""
+"""Targets of commands: `module:function`, `file.py:function`, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.cli.target import BadTarget, find
+from handfast.cli.target import BadTarget, find
 
 
 @pytest.fixture(autouse=True)
@@ -42,22 +42,22 @@ def test_a_module_in_the_current_folder_and_one_in_a_package(here: Path) -> None
     assert find("zoo_pkg.inner:main").__module__ == "zoo_pkg.inner"
 
 
-def test_a_file_finds_what_lies_beside_it(here: Path) -> None:
+def test_a_file_can_import_modules_beside_it(here: Path) -> None:
     write("deep/zoo_beside.py", "VALUE = 3\n")
     write("deep/zoo_file.py", "from zoo_beside import VALUE\nasync def main(n=VALUE): ...\n")
     assert find("deep/zoo_file.py:main").__module__ == "zoo_file"
-    assert find(f"{here}/deep/zoo_file.py:main").__module__ == "holdfast_explores_zoo_file"
+    assert find(f"{here}/deep/zoo_file.py:main").__module__ == "handfast_explores_zoo_file"
 
 
 def test_a_file_with_the_name_of_a_module_does_not_replace_it() -> None:
     import json
 
     write("json.py")
-    assert find("json.py:main").__module__ == "holdfast_explores_json"
+    assert find("json.py:main").__module__ == "handfast_explores_json"
     assert sys.modules["json"] is json
 
 
-def test_whatever_can_be_called_and_awaited_is_fine() -> None:
+def test_any_async_callable_without_arguments_is_accepted() -> None:
     write(
         "zoo_kinds.py",
         "import functools\n"
@@ -75,27 +75,27 @@ def test_whatever_can_be_called_and_awaited_is_fine() -> None:
 
 
 @pytest.mark.parametrize("target", ["zoo_app", ":main", "zoo_app:", ""])
-def test_half_a_target_is_refused(target: str) -> None:
+def test_an_incomplete_target_is_refused(target: str) -> None:
     assert wrong(target) == f"{target!r} names no function: write package.module:function"
 
 
-def test_a_module_that_is_not_there_has_near_ones() -> None:
+def test_for_a_missing_module_similar_ones_are_suggested() -> None:
     write("zoo_app.py")
     write("quarry/__init__.py", "")
     write("quarry/inner.py")
     assert wrong("zoo_ap:main") == "no module is called 'zoo_ap'. Did you mean zoo_app?"
-    asked = "no module is called 'quarry.iner'. Did you mean quarry.inner?"
-    assert wrong("quarry.iner:main") == asked
+    expected = "no module is called 'quarry.iner'. Did you mean quarry.inner?"
+    assert wrong("quarry.iner:main") == expected
     assert wrong("zzzzzzzz.y:main") == "no module is called 'zzzzzzzz'."
 
 
-def test_a_file_that_is_not_there_has_near_ones() -> None:
+def test_for_a_missing_file_similar_ones_are_suggested() -> None:
     write("deep/zoo_file.py")
-    asked = "there is no file 'deep/zoo_fil.py'. Did you mean deep/zoo_file.py?"
-    assert wrong("deep/zoo_fil.py:main") == asked
+    expected = "there is no file 'deep/zoo_fil.py'. Did you mean deep/zoo_file.py?"
+    assert wrong("deep/zoo_fil.py:main") == expected
 
 
-def test_an_error_inside_the_module_is_told_with_its_line(here: Path) -> None:
+def test_an_error_in_the_module_is_shown_with_its_line(here: Path) -> None:
     write("zoo_broken.py", "\n1 / 0\n")
     said = rf"cannot be imported: ZeroDivisionError: division by zero ({here}/zoo_broken.py:2)"
     assert wrong("zoo_broken:main") == f"zoo_broken {said}"
@@ -106,7 +106,7 @@ def test_an_error_inside_the_module_is_told_with_its_line(here: Path) -> None:
     assert "zoo_lacks cannot be imported: ModuleNotFoundError" in wrong("zoo_lacks:main")
 
 
-def test_what_is_no_function_is_refused() -> None:
+def test_an_object_that_is_not_an_async_function_is_refused() -> None:
     write("zoo_things.py", "number = 3\ndef sync(): ...\nasync def main(a, b=1): ...\n")
     for name in ("number", "sync"):
         assert "is not an async function" in wrong(f"zoo_things:{name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from xml.etree import ElementTree
 
-from holdfast.runtime.lifecycle import TRANSITIONS, State
+from handfast._runtime.scope.states import TRANSITIONS, State
 
 DOCS = Path(__file__).parents[2] / "docs"
 FIGURE = ElementTree.parse(DOCS / "assets" / "lifecycle.svg")

@@ -1,6 +1,6 @@
-"""The README's table of the peers says what they do here, when it is tried out, and no more.
+"""Each cell of the README's comparison with task groups is an experiment that runs here.
 
-Each row is one experiment, run with each owner of tasks; what is seen is put into the table's words.
+A row is one experiment, run with each library; it returns the text of the cell.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 import pytest
 
-import holdfast
+import handfast
 
 README = (Path(__file__).parents[2] / "README.md").read_text()
 
@@ -53,7 +53,7 @@ async def with_aiojobs(children: Any, body: Any) -> None:
 
 
 async def with_scope(children: Any, body: Any, on_failure: Any = "cancel") -> None:
-    async with holdfast.Scope("s", deadline=0.1, on_failure=on_failure) as scope:
+    async with handfast.Scope("s", timeout=0.1, on_failure=on_failure) as scope:
         for child in children:
             scope.spawn(child)
         await body()
@@ -63,7 +63,7 @@ OWNERS: dict[str, Owner] = {
     "`asyncio.TaskGroup`": with_task_group,
     "anyio": with_anyio,
     "aiojobs": with_aiojobs,
-    "holdfast": with_scope,
+    "handfast": with_scope,
 }
 
 
@@ -84,7 +84,7 @@ async def a_child_swallows_its_cancel(owner: Owner) -> str:
     host = asyncio.create_task(owner([swallower()], for_ever))
     await asyncio.sleep(0.01)
     host.cancel()
-    if owner is not with_scope:  # which comes to its end while the gate is shut
+    if owner is not with_scope:  # a scope ends while the gate is still closed
         asyncio.get_running_loop().call_later(0.3, gate.set)
     await asyncio.wait({host})
     waited = gate.is_set()
@@ -93,14 +93,19 @@ async def a_child_swallows_its_cancel(owner: Owner) -> str:
     if waited:
         return "waits for it"
     named = not host.cancelled() and "swallower" in repr(host.exception())
-    return "ends at its deadline and names it" if named else "ends"
+    return "ends at its deadline and names the task" if named else "ends"
 
 
-async def a_clean_up_that_awaits(owner: Owner) -> str:
-    for times, verdict in ((1, "is cut at its first `await`"), (2, "is cut by a second cancel")):
+async def a_cleanup_that_awaits(owner: Owner) -> str:
+    for times, verdict in (
+        (1, "is interrupted at its first `await`"),
+        (2, "is interrupted by a second cancel"),
+    ):
         log: list[str] = []
+        started = asyncio.Event()
 
-        async def tidy(log: list[str] = log) -> None:
+        async def cleanup(log: list[str] = log, started: asyncio.Event = started) -> None:
+            started.set()
             try:
                 await for_ever()
             finally:
@@ -108,8 +113,8 @@ async def a_clean_up_that_awaits(owner: Owner) -> str:
                 await asyncio.sleep(0.02)
                 log.append("done")
 
-        host = asyncio.create_task(owner([tidy()], for_ever))
-        await asyncio.sleep(0.01)
+        host = asyncio.create_task(owner([cleanup()], for_ever))
+        await started.wait()
         for _ in range(times):
             host.cancel()
             while not log:
@@ -117,7 +122,7 @@ async def a_clean_up_that_awaits(owner: Owner) -> str:
         await asyncio.wait({host})
         if log != ["begun", "done"]:
             return verdict
-    return "runs to its end"
+    return "completes"
 
 
 async def siblings_of_a_failure(owner: Owner) -> str:
@@ -132,7 +137,7 @@ async def siblings_of_a_failure(owner: Owner) -> str:
     async def sibling() -> None:
         await failed.wait()
         await asyncio.sleep(0.01)
-        log.append("lives on")
+        log.append("keep running")
 
     async def both_ended() -> None:
         await asyncio.sleep(0.05)
@@ -141,7 +146,7 @@ async def siblings_of_a_failure(owner: Owner) -> str:
         await owner([fails(), sibling()], both_ended)
     except* ValueError:
         pass
-    return log[0] if log else "is cancelled"
+    return log[0] if log else "are cancelled"
 
 
 async def left_in_another_task(owner: Owner) -> str:
@@ -151,7 +156,7 @@ async def left_in_another_task(owner: Owner) -> str:
     elif owner is with_anyio:
         manager = anyio.create_task_group()
     elif owner is with_scope:
-        manager = holdfast.Scope("s")
+        manager = handfast.Scope("s")
     else:
         import aiojobs
 
@@ -170,15 +175,15 @@ async def both_policies(owner: Owner) -> str:
         other = await siblings_of_a_failure(
             lambda children, body: with_scope(children, body, on_failure=lambda _: None)
         )
-        return f"{seen} or {other}: you say"
+        return f"{seen} or {other}, as configured"
     return seen
 
 
 EXPERIMENTS: dict[str, Callable[[Owner], Coroutine[Any, Any, str]]] = {
-    "A child swallows its cancel: the close": a_child_swallows_its_cancel,
-    "The owner is cancelled: a clean-up that awaits": a_clean_up_that_awaits,
-    "A child fails: its sibling": both_policies,
-    "Left in another task than it was entered in: it": left_in_another_task,
+    "Close, if a child swallows its cancellation": a_child_swallows_its_cancel,
+    "Cleanup that awaits, if the owner is cancelled": a_cleanup_that_awaits,
+    "Siblings of a child that fails": both_policies,
+    "Leaving it in another task than the one that entered it": left_in_another_task,
 }
 
 
@@ -198,7 +203,7 @@ def test_every_cell_has_its_experiment() -> None:
 
 @pytest.mark.parametrize("peer", OWNERS)
 @pytest.mark.parametrize("row", EXPERIMENTS)
-def test_the_readme_says_what_is_seen(row: str, peer: str) -> None:
+def test_the_cell_says_what_the_library_does(row: str, peer: str) -> None:
     if peer == "aiojobs":
         pytest.importorskip("aiojobs", reason="aiojobs comes with the dependency group `bench`")
     assert asyncio.run(EXPERIMENTS[row](OWNERS[peer])) == table()[row, peer]

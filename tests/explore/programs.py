@@ -31,28 +31,29 @@ _KINDS: dict[Kind, tuple[tuple[str, ...], int]] = {
 
 def draw(seed: int, kind: Kind) -> Tasks:
     """The program with this number."""
-    lot = random.Random(seed)
+    draw = random.Random(seed)
     names, depth = _KINDS[kind]
     # A thread may hand over at any moment: that many schedules only a small program can bear.
-    size = lot.choice((2, 2, 3, 3, 4)) if kind != "threaded" else 2
+    size = draw.choice((2, 2, 3, 3, 4)) if kind != "threaded" else 2
     length = (1, 2, 2, 3) if kind != "threaded" else (1,)
     return tuple(
-        tuple(_op(lot, size, names, depth) for _ in range(lot.choice(length))) for _ in range(size)
+        tuple(_op(draw, size, names, depth) for _ in range(draw.choice(length)))
+        for _ in range(size)
     )
 
 
-def _op(lot: random.Random, size: int, names: tuple[str, ...], depth: int) -> Op:
-    name = lot.choice([name for name in names if depth > 0 or name not in _NESTS])
+def _op(draw: random.Random, size: int, names: tuple[str, ...], depth: int) -> Op:
+    name = draw.choice([name for name in names if depth > 0 or name not in _NESTS])
     if name in ("sleep", "later"):
-        return name, lot.choice(_DELAYS)
+        return name, draw.choice(_DELAYS)
     if name == "cancel":
-        return name, lot.randrange(size)
+        return name, draw.randrange(size)
     if name == "timeout":
-        return name, lot.choice(_DELAYS), _op(lot, size, names, depth - 1)
+        return name, draw.choice(_DELAYS), _op(draw, size, names, depth - 1)
     if name == "gather":
-        return name, *(_op(lot, size, names, depth - 1) for _ in range(2))
+        return name, *(_op(draw, size, names, depth - 1) for _ in range(2))
     if name in _NESTS:
-        return name, _op(lot, size, names, depth - 1)
+        return name, _op(draw, size, names, depth - 1)
     return (name,)
 
 
@@ -75,7 +76,7 @@ class _World:
     async def main(self, tasks: Tasks) -> None:
         for number, ops in enumerate(tasks):
             self.tasks.append(asyncio.create_task(self.task(str(number), ops)))
-        # Whoever waits for something that does not come is a deadlock, which is an outcome too.
+        # A task that waits for something that never happens is a deadlock, which is an outcome too.
         while pending := [task for task in self.tasks + self.children if not task.done()]:
             await asyncio.wait(pending)
 

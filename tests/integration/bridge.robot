@@ -1,7 +1,7 @@
 *** Settings ***
-Documentation       Graphs that run side by side through the bridge do not leak. (The report of seed 002
-...                 asks for this test.)
+Documentation       Graphs that run concurrently through the bridge do not leak. (Report 3 wants this test.)
 Library             Collections
+Variables           clone_on_path.py
 Library             graph_bridge.py
 
 *** Test Cases ***

@@ -1,3 +1,3 @@
-"""Robot Framework runs what is in this folder (`nox -s integration`); pytest has no business here."""
+"""Robot Framework runs what is in this folder (`nox -s integration`); pytest collects nothing here."""
 
 collect_ignore_glob = ["*"]

@@ -1,4 +1,4 @@
-"""Keywords: graphs that run side by side through the bridge, and what is left of them."""
+"""Keywords: graphs that run concurrently through the bridge, and their leaks."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from langgraph.graph import StateGraph
 from reactivex import operators as ops
 from reactivex.scheduler import ThreadPoolScheduler
 
-import holdfast
-from holdfast import leaks
-from holdfast.bridges.rx_langgraph import RxLangGraphBridge
-from holdfast.casebook.reactive.as_reported import RxPyLangGraphBridge
+import handfast
+from examples.reactive.as_reported import RxPyLangGraphBridge
+from examples.reactive.bridge import RxLangGraphBridge
+from handfast import leaks
 
 __all__ = [
     "leaks_of",
@@ -33,7 +33,7 @@ class _State(TypedDict):
 
 
 async def _divide(state: _State) -> _State:
-    """It fails for 0, and takes for ever for less."""
+    """Fails for 0, and never ends for less."""
     if state["n"] < 0:
         await asyncio.sleep(3600)
     await asyncio.sleep(0)
@@ -45,12 +45,12 @@ def _graph() -> Any:
 
 
 def leaks_of(keyword: str, *arguments: int) -> list[str]:
-    """Run one of the keywords below; what it leaves behind, in words."""
+    """Run one of the keywords below, and return its leaks as text."""
     program = {each.__name__: each for each in _PROGRAMS}[keyword.lower().replace(" ", "_")]
 
     async def main() -> list[str]:
         try:
-            async with leaks.watch():
+            async with leaks.no_leaks():
                 await program(*map(int, arguments))
         except leaks.LeakError as error:
             return [str(leak) for leak in error.leaks]
@@ -77,7 +77,7 @@ async def through_a_pipeline(messages: int) -> None:
 
 
 async def threads_and_a_close_in_the_middle(threads: int, messages: int) -> None:
-    """Threads send messages, some of which never end by themselves, and it is closed meanwhile."""
+    """Threads send messages, some of which never end by themselves, and the bridge is closed meanwhile."""
     bridge = RxLangGraphBridge(_graph())
     answers: list[Future[Any]] = []
     refused: list[BaseException] = []
@@ -88,7 +88,7 @@ async def threads_and_a_close_in_the_middle(threads: int, messages: int) -> None
         for number in range(messages):
             try:
                 answers.append(bridge.submit({"n": number % 4 - 1}))
-            except holdfast.ScopeClosed as error:
+            except handfast.errors.ScopeClosed as error:
                 refused.append(error)
             if number == messages // 2:
                 loop.call_soon_threadsafe(halfway.set)
@@ -99,7 +99,7 @@ async def threads_and_a_close_in_the_middle(threads: int, messages: int) -> None
     await asyncio.gather(*senders)
     assert report.stragglers == (), str(report)
     assert len(answers) + len(refused) == threads * messages
-    assert all(answer.done() for answer in answers), "somebody has no answer"
+    assert all(answer.done() for answer in answers), "a message has no answer"
     assert bridge.active_tasks == ()
 
 

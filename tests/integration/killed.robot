@@ -1,8 +1,8 @@
 *** Settings ***
-Documentation       A command that is killed in the middle leaves no process and no half-written file, and
+Documentation       A command that is killed leaves no process and no half-written file, and
 ...                 the next one works.
 Library             OperatingSystem
-Library             holdfast_command.py
+Library             handfast_command.py
 Test Setup          A New Folder
 Test Teardown       Remove Directory    ${FOLDER}    recursive=True
 
@@ -13,7 +13,7 @@ ${BASELINE}         known.json
 *** Test Cases ***
 Ctrl-C In The Middle Of A Check
     Files Of Asyncio    ${FOLDER}    copies=4
-    ${command} =    At Work    check    --jobs    2    .    cwd=${FOLDER}    told=2    halt_at=worker
+    ${command} =    At Work    check    --jobs    2    .    cwd=${FOLDER}    runs=2    halt_at=worker
     ${result} =    Killed By    ${command}    SIGINT
     Should Be Equal As Integers    ${result.status}    130
     Should Be Equal    ${result.errors}    interrupted\n
@@ -24,7 +24,7 @@ Ctrl-C In The Middle Of A Check
 A Check That Is Killed In The Middle
     [Tags]    orphans
     Files Of Asyncio    ${FOLDER}    copies=4
-    ${command} =    At Work    check    --jobs    2    .    cwd=${FOLDER}    told=2    halt_at=worker
+    ${command} =    At Work    check    --jobs    2    .    cwd=${FOLDER}    runs=2    halt_at=worker
     ${result} =    Killed By    ${command}    SIGKILL
     Should Be Equal As Integers    ${result.status}    -9
     Should Have Left No Process    ${command}
@@ -33,13 +33,13 @@ A Check That Is Killed In The Middle
 
 A Check That Is Killed While It Writes Its Cache
     Something To Find
-    Run Holdfast    check    cwd=${FOLDER}
-    ${before} =    File Content    ${FOLDER}/.holdfast_cache/check.json
+    Run Handfast    check    cwd=${FOLDER}
+    ${before} =    File Content    ${FOLDER}/.handfast_cache/check.json
     Something Else To Find
     ${command} =    Halted    check    --jobs    1    cwd=${FOLDER}
     Killed By    ${command}    SIGKILL
     Should Have Left No Process    ${command}
-    ${after} =    File Content    ${FOLDER}/.holdfast_cache/check.json
+    ${after} =    File Content    ${FOLDER}/.handfast_cache/check.json
     Should Be Equal    ${after}    ${before}
     The Next Check Works
 
@@ -50,13 +50,13 @@ Ctrl-C While A Check Writes Its Cache
     Should Be Equal As Integers    ${result.status}    130
     Should Not Contain    ${result.errors}    Traceback
     Should Have Left No Process    ${command}
-    ${left} =    List Directory    ${FOLDER}/.holdfast_cache    pattern=*check.*
+    ${left} =    List Directory    ${FOLDER}/.handfast_cache    pattern=*check.*
     Should Be Empty    ${left}
     The Next Check Works
 
 A Check That Is Killed While It Writes A Baseline
     Something To Find
-    Run Holdfast    check    --no-cache    --write-baseline    ${BASELINE}    cwd=${FOLDER}
+    Run Handfast    check    --no-cache    --write-baseline    ${BASELINE}    cwd=${FOLDER}
     ${before} =    File Content    ${FOLDER}/${BASELINE}
     Something Else To Find
     ${command} =    Halted    check    --no-cache    --write-baseline    ${BASELINE}    cwd=${FOLDER}
@@ -64,7 +64,7 @@ A Check That Is Killed While It Writes A Baseline
     Should Have Left No Process    ${command}
     ${after} =    File Content    ${FOLDER}/${BASELINE}
     Should Be Equal    ${after}    ${before}
-    ${result} =    Run Holdfast    check    --no-cache    --baseline    ${BASELINE}    cwd=${FOLDER}
+    ${result} =    Run Handfast    check    --no-cache    --baseline    ${BASELINE}    cwd=${FOLDER}
     Should Be Equal As Integers    ${result.status}    1
     Should Contain    ${result.printed}    another.py
     Should Not Contain    ${result.printed}    leaks.py
@@ -96,14 +96,14 @@ An Exploration That Is Killed In The Middle
     The Next Exploration Works
 
 Ctrl-C In The Middle Of A Stress Of A Program With A Child
-    ${command} =    At Work    stress    ${PROGRAM}:held_child    -n    100000    cwd=${FOLDER}    told=5
+    ${command} =    At Work    stress    ${PROGRAM}:held_child    -n    100000    cwd=${FOLDER}    runs=5
     ${result} =    Killed By    ${command}    SIGINT
     Should Be Equal As Integers    ${result.status}    130
     Should Have Left No Process    ${command}
     The Next Stress Works
 
 A Stress That Is Killed In The Middle
-    ${command} =    At Work    stress    ${PROGRAM}:two_tasks    -n    100000    cwd=${FOLDER}    told=20
+    ${command} =    At Work    stress    ${PROGRAM}:two_tasks    -n    100000    cwd=${FOLDER}    runs=20
     ${result} =    Killed By    ${command}    SIGKILL
     Should Be Equal As Integers    ${result.status}    -9
     Should Have Left No Process    ${command}
@@ -111,32 +111,32 @@ A Stress That Is Killed In The Middle
 
 *** Keywords ***
 A New Folder
-    ${folder} =    Evaluate    tempfile.mkdtemp(prefix="holdfast-")    modules=tempfile
+    ${folder} =    Evaluate    tempfile.mkdtemp(prefix="handfast-")    modules=tempfile
     Set Test Variable    ${FOLDER}    ${folder}
 
 Something To Find
     Create File    ${FOLDER}/pyproject.toml
-    Create File    ${FOLDER}/leaks.py    import asyncio\nasync def main():\n${SPACE*4}asyncio.create_task(main())\n
+    Create File    ${FOLDER}/leaks.py    import asyncio\nasync def main():\n${SPACE*4}await asyncio.sleep(1)\n${SPACE*4}asyncio.create_task(main())\n
 
 Something Else To Find
-    Create File    ${FOLDER}/another.py    import asyncio\nasync def work():\n${SPACE*4}asyncio.create_task(work())\n
+    Create File    ${FOLDER}/another.py    import asyncio\nasync def work():\n${SPACE*4}await asyncio.sleep(1)\n${SPACE*4}asyncio.create_task(work())\n
 
 Exploring
     ${command} =    At Work    explore    ${PROGRAM}:two_tasks    --schedules    10000000    --workers    2
-    ...    cwd=${FOLDER}    told=20
+    ...    cwd=${FOLDER}    runs=20
     RETURN    ${command}
 
 The Next Check Works
     Something To Find
-    ${result} =    Run Holdfast    check    leaks.py    cwd=${FOLDER}
+    ${result} =    Run Handfast    check    leaks.py    cwd=${FOLDER}
     Should Be Equal As Integers    ${result.status}    1
     Should Contain    ${result.printed}    HF101
     Should Be A Cache    ${FOLDER}
 
 The Next Exploration Works
-    ${result} =    Run Holdfast    explore    ${PROGRAM}:two_tasks    --schedules    20    --workers    2
+    ${result} =    Run Handfast    explore    ${PROGRAM}:two_tasks    --schedules    20    --workers    2
     Should Be Equal As Integers    ${result.status}    0
 
 The Next Stress Works
-    ${result} =    Run Holdfast    stress    ${PROGRAM}:two_tasks    -n    20
+    ${result} =    Run Handfast    stress    ${PROGRAM}:two_tasks    -n    20
     Should Be Equal As Integers    ${result.status}    0

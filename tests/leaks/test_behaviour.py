@@ -1,4 +1,4 @@
-"""What becomes of a leak: whose it is, when it is told, and what it leaves alone. One suite, run in
+"""Whose a leak is, when it is reported, and what it does not change. One suite, run in
 each mode once.
 """
 
@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.leaks.matrix.programs import HEAD
-from tests.leaks.matrix.suites import CONFTEST, Finding, findings, furnish, run_pytest
+from tests.leaks.matrix.leaking_programs import HEAD
+from tests.leaks.matrix.runners import CONFTEST, Finding, findings, furnish, run_pytest
 
 POLL = (
     HEAD
@@ -57,7 +57,7 @@ FILES = {
     "test_failing": """
 @pytest.mark.asyncio
 async def test_fails_and_leaks():
-    asyncio.create_task(poll())  # born
+    asyncio.create_task(poll())  # created
     raise AssertionError("its own failure")
 
 @pytest.fixture
@@ -276,7 +276,7 @@ FAILING = {
     "test_failing::test_teardown_breaks",
     "test_failing::test_fails_alone",
 }
-# What a fixture of wider scope has left: told once, when the fixture is gone.
+# Leaks of a fixture of wider scope: reported once, after its teardown.
 WIDE = {"wide": ["HF102", "HF711"], "service": ["HF102"]}
 
 
@@ -284,7 +284,7 @@ class Run:
     """One run of the suite."""
 
     def __init__(self, root: Path, *arguments: str) -> None:
-        furnish(root, more="holdfast_grace = 0.05")
+        furnish(root, more="handfast_grace = 0.05")
         (root / "conftest.py").write_text(CONFTEST)
         (root / "telemetry.py").write_text(PLUGIN)
         for name, source in FILES.items():
@@ -309,7 +309,7 @@ class Run:
         return findings(self.printed.partition("short test summary info")[0])
 
     def of(self, test: str) -> list[str]:
-        """The codes that the test is told of, as they are printed."""
+        """The codes that are reported for the test, as printed."""
         node = test.replace("test_classes.", "test_classes.py::").replace("::", ".py::", 1)
         node = node.replace("test_classes.py.py", "test_classes.py")
         return sorted(each.code for each in self.findings if _is_test(each.owner, node))
@@ -321,9 +321,9 @@ def _is_test(owner: str, node: str) -> bool:
 
 MODES = {
     "plain": (),
-    "fail": ("--holdfast",),
-    "report": ("--holdfast=report",),
-    "xdist": ("--holdfast", "-n", "2"),
+    "fail": ("--handfast",),
+    "report": ("--handfast=report",),
+    "xdist": ("--handfast", "-n", "2"),
 }
 
 
@@ -350,14 +350,16 @@ def report(runs: dict[str, Future[Run]]) -> Run:
 
 @pytest.mark.parametrize("mode", ["fail", "xdist"])
 @pytest.mark.parametrize("test", LEAKS)
-def test_each_test_is_told_of_its_own(runs: dict[str, Future[Run]], mode: str, test: str) -> None:
+def test_each_leak_is_reported_for_its_test(
+    runs: dict[str, Future[Run]], mode: str, test: str
+) -> None:
     run = runs[mode].result()
     assert run.of(test) == LEAKS[test], run.printed
 
 
 @pytest.mark.parametrize("mode", ["fail", "xdist"])
 @pytest.mark.parametrize("fixture", WIDE)
-def test_a_wide_fixture_is_told_of_once_when_it_is_gone(
+def test_leaks_of_a_wide_fixture_are_reported_once_after_its_teardown(
     runs: dict[str, Future[Run]], mode: str, fixture: str
 ) -> None:
     run = runs[mode].result()
@@ -369,11 +371,11 @@ def test_a_wide_fixture_is_told_of_once_when_it_is_gone(
         assert len(named) == len(WIDE[fixture]), run.printed
     for each in named:
         assert fixture in each.owner, run.printed
-        assert each.born.startswith(("test_fixtures.py:", "test_session.py:"))
+        assert each.created_at.startswith(("test_fixtures.py:", "test_session.py:"))
 
 
 @pytest.mark.parametrize("mode", ["fail", "xdist"])
-def test_nothing_else_is_told(runs: dict[str, Future[Run]], mode: str) -> None:
+def test_nothing_else_is_reported(runs: dict[str, Future[Run]], mode: str) -> None:
     run = runs[mode].result()
     codes = Counter(each.code for each in run.findings if "wide" not in each.owner)
     codes -= Counter(each.code for each in run.findings if "service" in each.owner)
@@ -394,7 +396,7 @@ def test_a_test_that_failed_keeps_its_failure_as_the_headline(fail: Run) -> None
     assert "its own failure" in fail.texts[test]
     _, failures = fail.printed.split("its own failure", 1)
     section = failures.partition("HF102")[0].splitlines()[-4:]
-    assert any("holdfast" in line and line.startswith("--") for line in section), fail.printed
+    assert any("handfast" in line and line.startswith("--") for line in section), fail.printed
 
 
 def test_a_fixture_that_broke_keeps_its_error_as_the_headline(fail: Run) -> None:
@@ -426,16 +428,16 @@ def test_a_test_that_was_to_fail_is_still_one(fail: Run) -> None:
 @pytest.mark.parametrize("mode", ["fail", "report", "xdist"])
 def test_the_tests_around_a_leak_pass(runs: dict[str, Future[Run]], mode: str, test: str) -> None:
     run = runs[mode].result()
-    # The last test of a worker is told what the fixtures of wider scope have left.
+    # The leaks of fixtures of wider scope are reported with the last test of a worker.
     owners = {each.owner.partition(" ")[0] for each in findings(run.texts.get(test, ""))}
     assert run.statuses[test] == "" or (mode == "xdist" and owners == {"fixture"}), run.printed
 
 
-def test_what_another_plugin_runs_is_nobodys_leak(fail: Run) -> None:
-    assert not [each for each in fail.findings if "telemetry" in each.born], fail.printed
+def test_what_another_plugin_runs_is_no_leak(fail: Run) -> None:
+    assert not [each for each in fail.findings if "telemetry" in each.created_at], fail.printed
 
 
-def test_report_leaves_every_outcome_as_it_was(runs: dict[str, Future[Run]], report: Run) -> None:
+def test_report_mode_changes_no_outcome(runs: dict[str, Future[Run]], report: Run) -> None:
     plain = runs["plain"].result()
     assert report.done.returncode == plain.done.returncode == 1
     theirs = {
@@ -448,8 +450,8 @@ def test_report_leaves_every_outcome_as_it_was(runs: dict[str, Future[Run]], rep
 
 
 @pytest.mark.parametrize("test", LEAKS)
-def test_report_tells_of_each_leak_at_the_end(report: Run, test: str) -> None:
-    end = report.printed.partition("holdfast: what was left behind")[2]
+def test_report_mode_lists_each_leak_at_the_end(report: Run, test: str) -> None:
+    end = report.printed.partition("handfast: leaks")[2]
     node = test.replace("test_classes.", "test_classes::").split("::")
     assert end, report.printed
     assert f"{node[0]}.py::" + "::".join(node[1:]) in end, end
@@ -460,6 +462,6 @@ def test_junit_has_each_test_once_and_each_leak_as_an_error(fail: Run) -> None:
     errors = [name for name, status in fail.statuses.items() if status == "error"]
     assert set(errors) >= {"test_order::test_leaks", "test_parameters::test_it[2]"}
     text = fail.texts["test_parameters::test_it[2]"]
-    assert "left by    test_parameters.py::test_it[2]" in text
-    assert re.search(r"born       test_parameters.py:\d+ in test_it", text)
-    assert re.search(r"stands at  test_parameters.py:\d+ in poll", text)
+    assert "left by     test_parameters.py::test_it[2]" in text
+    assert re.search(r"created at  test_parameters.py:\d+ in test_it", text)
+    assert re.search(r"waiting at  test_parameters.py:\d+ in poll", text)

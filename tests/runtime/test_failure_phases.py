@@ -11,8 +11,8 @@ from typing import Any
 import anyio
 import pytest
 
-import holdfast
-from tests.stepping import Stepping, run_on, run_stepping
+import handfast
+from tests.support.stepping import Stepping, run_on, run_stepping
 
 WORDS = "the very same words"
 
@@ -55,7 +55,7 @@ async def failing_while_closed(kind: str) -> None:
             group.create_task(slowly_cleaned_up())
             group.create_task(fail(after=1))
     else:
-        async with holdfast.Scope("inner") as scope:
+        async with handfast.Scope("inner") as scope:
             scope.spawn(slowly_cleaned_up())
             scope.spawn(fail(after=1))
 
@@ -63,8 +63,8 @@ async def failing_while_closed(kind: str) -> None:
 def test_what_a_task_raises_after_its_scope_has_cancelled_it_is_a_clean_up_error(kind: str) -> None:
     """S3.6: in the report."""
 
-    async def main() -> holdfast.CloseReport:
-        scope = holdfast.Scope("s")
+    async def main() -> handfast.types.CloseReport:
+        scope = handfast.Scope("s", on_failure="cancel")
         scope.spawn(fail_in_clean_up(), name="flush")
         await asyncio.sleep(0)
         return await scope.close()
@@ -79,7 +79,7 @@ def test_the_group_of_a_scope_carries_clean_up_errors_in_a_group_of_their_own(ki
 
     async def main() -> BaseExceptionGroup[BaseException]:
         try:
-            async with holdfast.Scope("s") as scope:
+            async with handfast.Scope("s") as scope:
                 scope.spawn(fail_in_clean_up())
                 await asyncio.sleep(0)
                 scope.spawn(fail())
@@ -90,8 +90,8 @@ def test_the_group_of_a_scope_carries_clean_up_errors_in_a_group_of_their_own(ki
     group = run_on(kind, main())
     operational, cleanup = group.exceptions
     assert isinstance(operational, ValueError)
-    assert isinstance(cleanup, holdfast.CleanupErrors)
-    failure = holdfast.split(group)
+    assert isinstance(cleanup, handfast.errors.CleanupErrors)
+    failure = handfast.split_errors(group)
     assert failure.operational == (operational,)
     assert failure.cleanup == cleanup.exceptions
     assert str(operational) == str(cleanup.exceptions[0]) == WORDS
@@ -100,14 +100,14 @@ def test_the_group_of_a_scope_carries_clean_up_errors_in_a_group_of_their_own(ki
 def test_an_error_of_the_body_and_clean_up_errors_come_out_together(kind: str) -> None:
     """S3.6"""
 
-    async def main() -> holdfast.Failure:
+    async def main() -> handfast.types.Failure:
         try:
-            async with holdfast.Scope("s") as scope:
+            async with handfast.Scope("s") as scope:
                 scope.spawn(fail_in_clean_up())
                 await asyncio.sleep(0)
                 raise LookupError("the body")
         except BaseExceptionGroup as group:
-            return holdfast.split(group)
+            return handfast.split_errors(group)
 
     failure = run_on(kind, main())
     assert [type(error) for error in failure.operational] == [LookupError]
@@ -120,12 +120,12 @@ def test_a_task_group_inside_a_scope_surfaces_with_all_that_is_in_it(inner: str)
     group leaves its task as if cancelled: what its children raised in their clean-up is then known
     to be that.)"""
 
-    async def program(stepping: Stepping) -> holdfast.Failure:
+    async def program(stepping: Stepping) -> handfast.types.Failure:
         try:
-            async with holdfast.Scope("s") as scope:
+            async with handfast.Scope("s") as scope:
                 scope.spawn(fail_both_ways(inner))
         except BaseExceptionGroup as group:
-            return holdfast.split(group)
+            return handfast.split_errors(group)
         raise AssertionError
 
     failure = run_stepping(program)
@@ -144,8 +144,8 @@ def test_an_error_after_a_failed_task_group_was_dealt_with_is_operational() -> N
             pass
         raise LookupError("the work")
 
-    async def program(stepping: Stepping) -> holdfast.CloseReport:
-        scope = holdfast.Scope("s")
+    async def program(stepping: Stepping) -> handfast.types.CloseReport:
+        scope = handfast.Scope("s", on_failure="cancel")
         scope.spawn(work())
         await asyncio.sleep(2)
         return await scope.close()
@@ -156,7 +156,7 @@ def test_an_error_after_a_failed_task_group_was_dealt_with_is_operational() -> N
 
 
 def test_an_error_after_the_cancel_was_swallowed_is_a_clean_up_error() -> None:
-    """S3.6: the scope has asked the task to end, and it is on its way."""
+    """S3.6: the scope has cancelled the task, and it is ending."""
 
     async def work() -> None:
         try:
@@ -165,8 +165,8 @@ def test_an_error_after_the_cancel_was_swallowed_is_a_clean_up_error() -> None:
             pass
         await fail()
 
-    async def program(stepping: Stepping) -> holdfast.CloseReport:
-        scope = holdfast.Scope("s")
+    async def program(stepping: Stepping) -> handfast.types.CloseReport:
+        scope = handfast.Scope("s", on_failure="cancel")
         scope.spawn(work())
         await asyncio.sleep(1)
         return await scope.close()
@@ -188,12 +188,12 @@ def test_an_error_that_cannot_be_written_to_cancels_the_siblings_like_any_other(
 
     async def main() -> None:
         with pytest.raises(ExceptionGroup) as caught:
-            async with holdfast.Scope("s") as scope:
+            async with handfast.Scope("s") as scope:
                 scope.spawn(asyncio.sleep(3600))
                 scope.spawn(work())
         [error] = caught.value.exceptions
         assert error == Frozen(7)
-        assert "born at" in error.__notes__[0]
+        assert "created at" in error.__notes__[0]
 
     run_on(kind, main())
 
@@ -205,8 +205,8 @@ def test_an_error_from_before_the_close_stays_operational_in_a_group_that_comes_
 ) -> None:
     """S3.6: the close comes while the group that failed still waits for its other children."""
 
-    async def program(stepping: Stepping) -> tuple[holdfast.CloseReport, list[BaseException]]:
-        scope = holdfast.Scope("s")
+    async def program(stepping: Stepping) -> tuple[handfast.types.CloseReport, list[BaseException]]:
+        scope = handfast.Scope("s", on_failure="cancel")
         scope.spawn(failing_while_closed(inner))
         await asyncio.sleep(closed_at)
         report = await scope.close()
@@ -215,12 +215,12 @@ def test_an_error_from_before_the_close_stays_operational_in_a_group_that_comes_
 
     report, errors = run_stepping(program)
     assert report.cleanup_errors == ()
-    operational = [e for error in errors for e in holdfast.split(error).operational]
+    operational = [e for error in errors for e in handfast.split_errors(error).operational]
     assert [str(error) for error in operational] == ([] if closed_at < 1 else [WORDS])
 
 
 @pytest.mark.parametrize("what", ["resource", "stream", "shielded", "task"])
-def test_one_and_the_same_error_is_told_apart_by_its_phase_alone(what: str) -> None:
+def test_one_and_the_same_error_is_distinguished_by_its_phase_alone(what: str) -> None:
     """S3.6"""
 
     async def raise_in(phase: str, wanted: str) -> None:
@@ -252,16 +252,16 @@ def test_one_and_the_same_error_is_told_apart_by_its_phase_alone(what: str) -> N
 
     async def use(wanted: str) -> None:
         if what == "stream":
-            async with holdfast.stream(generator(wanted)) as items:
+            async with handfast.stream(generator(wanted)) as items:
                 await items.__anext__()
         elif what == "shielded":
             await raise_in("operation", wanted)
-            await holdfast.shielded(raise_in("clean-up", wanted))
+            await handfast.shielded(raise_in("clean-up", wanted))
         elif what == "resource":
-            async with holdfast.Scope("s") as scope:
+            async with handfast.Scope("s") as scope:
                 await scope.hold(resource(wanted))
         else:
-            scope = holdfast.Scope("s")
+            scope = handfast.Scope("s", on_failure="cancel")
             scope.spawn(task(wanted))
             await asyncio.sleep(1)
             (await scope.close()).raise_if_unclean()
@@ -270,7 +270,7 @@ def test_one_and_the_same_error_is_told_apart_by_its_phase_alone(what: str) -> N
         for phase in ("operation", "clean-up"):
             with pytest.raises((ValueError, ExceptionGroup)) as caught:
                 await use(phase)
-            failure = holdfast.split(caught.value)
+            failure = handfast.split_errors(caught.value)
             found = failure.operational if phase == "operation" else failure.cleanup
             assert [repr(error) for error in found] == [f"ValueError({WORDS!r})"]
             assert len(failure.operational) + len(failure.cleanup) == 1
@@ -287,13 +287,13 @@ def test_a_stream_with_a_failing_child_keeps_the_phases_apart() -> None:
             group.create_task(fail())
             yield 1
 
-    async def program(stepping: Stepping) -> holdfast.Failure:
+    async def program(stepping: Stepping) -> handfast.types.Failure:
         try:
-            async with holdfast.stream(generator()) as items:
+            async with handfast.stream(generator()) as items:
                 await items.__anext__()
                 await asyncio.sleep(0)
         except ExceptionGroup as group:
-            return holdfast.split(group)
+            return handfast.split_errors(group)
         raise AssertionError
 
     failure = run_stepping(program)
@@ -307,7 +307,7 @@ def test_nothing_turns_an_error_into_a_success(kind: str) -> None:
     async def main() -> list[Any]:
         outcomes = []
         for make in (fail, fail_in_clean_up):
-            scope = holdfast.Scope("s")
+            scope = handfast.Scope("s", on_failure="cancel")
             scope.spawn(make())
             await asyncio.sleep(0)
             report = await scope.close()

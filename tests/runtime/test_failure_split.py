@@ -1,4 +1,4 @@
-"""Operational and clean-up errors are told apart by phase, at any depth, and nothing is dropped (S3.6)."""
+"""Operational and clean-up errors are distinguished by phase, at any depth, and nothing is dropped (S3.6)."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import holdfast
-from holdfast.runtime.failure import is_cleanup, mark_cleanup, resurface
+import handfast
+from handfast._runtime.failure import is_cleanup, mark_cleanup, resurface
+from tests.support.failures import errors_into
 
 # --- any tree ------------------------------------------------------------------------------------
 
@@ -42,7 +43,7 @@ def built(node: Node, pool: list[Exception]) -> Exception:
         return pool[node.number]
     members = [built(member, pool) for member in node.members]
     if node.kind == "clean-up":
-        return holdfast.CleanupErrors("closing", members)
+        return handfast.errors.CleanupErrors("closing", members)
     return ExceptionGroup("unhandled errors in a TaskGroup", members)
 
 
@@ -64,7 +65,7 @@ def test_every_error_of_any_tree_appears_exactly_once_and_in_its_phase(
     pool: list[Exception] = [ValueError("all have the same text") for _ in range(8)]
     for number in marked:
         mark_cleanup(pool[number])
-    failure = holdfast.split(built(tree, pool))
+    failure = handfast.split_errors(built(tree, pool))
 
     places = list(phases(tree, False))
     operational = {n for n, in_cleanup in places if not in_cleanup and n not in marked}
@@ -80,7 +81,7 @@ def test_there_is_no_limit_to_the_depth() -> None:
     error: Exception = ValueError("work")
     for _ in range(20_000):
         error = ExceptionGroup("nested", [error])
-    failure = holdfast.split(error)
+    failure = handfast.split_errors(error)
     assert [type(e) for e in failure.operational] == [ValueError]
     assert not is_cleanup(error)
     mark_cleanup(error, whole=True)
@@ -94,25 +95,25 @@ def test_what_is_shared_a_thousand_times_over_is_counted_once_and_at_once() -> N
     error: Exception = ValueError("work")
     for _ in range(60):
         error = ExceptionGroup("twice", [error, error])
-    assert len(holdfast.split(error).operational) == 1
+    assert len(handfast.split_errors(error).operational) == 1
     mark_cleanup(error)
-    assert holdfast.split(error).cleanup == ()
+    assert handfast.split_errors(error).cleanup == ()
 
 
 def test_a_chain_that_is_tied_into_a_ring_has_an_end() -> None:
     one, two = OSError("one"), OSError("two")
     one.__context__, two.__context__ = two, one
     mark_cleanup(one)
-    failure = holdfast.split(one)
+    failure = handfast.split_errors(one)
     assert (failure.operational, failure.cleanup) == ((two,), (one,))
-    assert holdfast.split(mark_cleanup(two)).operational == ()
+    assert handfast.split_errors(mark_cleanup(two)).operational == ()
 
 
 def test_a_single_error_is_its_own_split() -> None:
     error = ValueError("work")
-    assert holdfast.split(error) == holdfast.Failure((error,), ())
+    assert handfast.split_errors(error) == handfast.types.Failure((error,), ())
     cancelled = asyncio.CancelledError()
-    assert holdfast.split(cancelled) == holdfast.Failure((cancelled,), ())
+    assert handfast.split_errors(cancelled) == handfast.types.Failure((cancelled,), ())
 
 
 # --- what a clean-up covers ----------------------------------------------------------------------
@@ -138,7 +139,7 @@ def covering(clean_up: str) -> BaseException:
                 finally:
                     raise mark_cleanup(OSError("clean-up"))
             elif clean_up == "in a group":
-                raise holdfast.CleanupErrors("closing", [OSError("clean-up")])
+                raise handfast.errors.CleanupErrors("closing", [OSError("clean-up")])
             else:
                 raise inner
     except BaseException as error:
@@ -150,7 +151,7 @@ def covering(clean_up: str) -> BaseException:
 )
 def test_an_operational_error_that_a_clean_up_has_covered_surfaces(clean_up: str) -> None:
     """S3.6"""
-    failure = holdfast.split(covering(clean_up))
+    failure = handfast.split_errors(covering(clean_up))
     assert [repr(error) for error in failure.operational] == ["LookupError('the work')"]
     expected = ["OSError('clean-up')"]
     if clean_up == "after another":
@@ -161,11 +162,11 @@ def test_an_operational_error_that_a_clean_up_has_covered_surfaces(clean_up: str
 def test_an_operational_group_that_a_clean_up_has_covered_surfaces_in_full() -> None:
     """S3.6"""
     group = ExceptionGroup(
-        "work", [ValueError("one"), holdfast.CleanupErrors("", [OSError("two")])]
+        "work", [ValueError("one"), handfast.errors.CleanupErrors("", [OSError("two")])]
     )
     error = mark_cleanup(OSError("clean-up"))
     error.__context__ = group
-    failure = holdfast.split(error)
+    failure = handfast.split_errors(error)
     assert [str(e) for e in failure.operational] == ["one"]
     assert [str(e) for e in failure.cleanup] == ["clean-up", "two"]
 
@@ -184,13 +185,13 @@ def test_an_error_in_flight_when_the_cancel_came_surfaces() -> None:
                     raise OSError("clean-up")
 
         seen: list[BaseException] = []
-        scope = holdfast.Scope("s", on_failure=seen.append)
+        scope = handfast.Scope("s", on_failure=errors_into(seen))
         scope.spawn(work())
         await asyncio.sleep(0)
         await scope.close()
         return seen[0]
 
-    failure = holdfast.split(asyncio.run(main()))
+    failure = handfast.split_errors(asyncio.run(main()))
     assert [repr(error) for error in failure.operational] == ["LookupError('the work')"]
     assert [repr(error) for error in failure.cleanup] == ["OSError('clean-up')"]
 
@@ -204,7 +205,7 @@ def test_an_error_that_the_clean_up_dealt_with_itself_is_neither() -> None:
             raise OSError("clean-up") from inner
     except OSError as caught:
         error = mark_cleanup(caught, whole=True)
-    assert holdfast.split(error) == holdfast.Failure((), (error,))
+    assert handfast.split_errors(error) == handfast.types.Failure((), (error,))
 
 
 def test_clean_up_errors_that_came_one_after_the_other_do_not_cover_each_other() -> None:
@@ -212,11 +213,11 @@ def test_clean_up_errors_that_came_one_after_the_other_do_not_cover_each_other()
     first, second = OSError("first"), OSError("second")
     second.__context__ = first
     for members in ([first, second], [second, first]):
-        failure = holdfast.split(holdfast.CleanupErrors("closing", members))
-        assert failure == holdfast.Failure((), tuple(members))
+        failure = handfast.split_errors(handfast.errors.CleanupErrors("closing", members))
+        assert failure == handfast.types.Failure((), tuple(members))
 
 
-def test_an_operational_error_is_not_asked_for_its_cause() -> None:
+def test_an_operational_error_is_not_searched_for_its_cause() -> None:
     try:
         try:
             raise KeyError("cache")
@@ -224,7 +225,7 @@ def test_an_operational_error_is_not_asked_for_its_cause() -> None:
             raise LookupError("the work") from missing
     except LookupError as caught:
         error = caught
-    assert holdfast.split(error) == holdfast.Failure((error,), ())
+    assert handfast.split_errors(error) == handfast.types.Failure((error,), ())
 
 
 # --- by phase, never by text ---------------------------------------------------------------------
@@ -234,8 +235,8 @@ def test_the_text_of_an_error_means_nothing() -> None:
     """S3.6: a wrapper once masked whatever spoke of a task group and a clean-up."""
     words = "unhandled errors in a TaskGroup: cleanup cancelled, cancel_scope"
     operational, cleanup = RuntimeError(words), mark_cleanup(RuntimeError(words))
-    failure = holdfast.split(ExceptionGroup(words, [operational, cleanup]))
-    assert failure == holdfast.Failure((operational,), (cleanup,))
+    failure = handfast.split_errors(ExceptionGroup(words, [operational, cleanup]))
+    assert failure == handfast.types.Failure((operational,), (cleanup,))
     assert not is_cleanup(operational)
 
 
@@ -246,7 +247,7 @@ def test_in_a_group_only_that_is_marked_which_a_cancel_or_a_close_has_set_off() 
     ask.__context__ = asyncio.CancelledError()
     group = mark_cleanup(ExceptionGroup("both", [work, ExceptionGroup("nested", [flush])]))
     assert not is_cleanup(group)
-    assert holdfast.split(group) == holdfast.Failure((work,), (flush,))
+    assert handfast.split_errors(group) == handfast.types.Failure((work,), (flush,))
     assert is_cleanup(mark_cleanup(ExceptionGroup("closed", [flush])))
 
 
@@ -257,12 +258,12 @@ def test_what_except_star_leaves_over_keeps_its_phases() -> None:
     try:
         try:
             raise ExceptionGroup(
-                "all", [closing, work, holdfast.CleanupErrors("", [KeyError("k")])]
+                "all", [closing, work, handfast.errors.CleanupErrors("", [KeyError("k")])]
             )
         except* TypeError:
             pass
     except ExceptionGroup as rest:
-        failure = holdfast.split(rest)
+        failure = handfast.split_errors(rest)
     assert failure.operational == (work,)
     assert [type(error) for error in failure.cleanup] == [OSError, KeyError]
 
@@ -277,14 +278,14 @@ class Obliging(Exception):
         return f"I have {name}"
 
 
-def test_exceptions_of_odd_classes_are_told_apart_like_any_other() -> None:
+def test_exceptions_of_odd_classes_are_distinguished_like_any_other() -> None:
     """S3.6: one that cannot be written to; one that claims to have every attribute."""
     work = Obliging("work")
     frozen = Frozen(1)
     frozen.__dict__["__context__"] = None
-    assert holdfast.split(ExceptionGroup("", [work, mark_cleanup(frozen)])) == holdfast.Failure(
-        (work,), (frozen,)
-    )
+    assert handfast.split_errors(
+        ExceptionGroup("", [work, mark_cleanup(frozen)])
+    ) == handfast.types.Failure((work,), (frozen,))
     BaseException.__setattr__(frozen, "__context__", work)
     with pytest.raises(Frozen):
         try:
@@ -326,6 +327,6 @@ def test_an_operational_error_that_covers_another_shows_both_if_it_says_so() -> 
                 raise body
             except LookupError:
                 resurface(error, covering=both)
-        assert holdfast.split(error).operational == ((error, body) if both else (error,))
+        assert handfast.split_errors(error).operational == ((error, body) if both else (error,))
     with pytest.raises(ValueError, match="alone"):
         resurface(ValueError("alone"), covering=True)

@@ -4,7 +4,7 @@ import asyncio
 
 import aiodataloader
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "aiodataloader"
 BAD = "0.4.0"

@@ -7,7 +7,7 @@ from aiohttp import WSMsgType
 from aiohttp._websocket.writer import WebSocketWriter
 from aiohttp.base_protocol import BaseProtocol
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "aiohttp"
 BAD = "3.13.1"

@@ -5,7 +5,7 @@ import contextlib
 
 import aiosmtplib
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "aiosmtplib"
 BAD = "5.1.2"

@@ -4,7 +4,7 @@ import asyncio
 
 import aiosqlite
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "aiosqlite"
 BAD = "0.20.0"

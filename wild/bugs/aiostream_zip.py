@@ -8,7 +8,7 @@ PACKAGE = "aiostream"
 BAD = "0.7.2"
 GOOD = "0.8.1"
 ISSUE = "https://github.com/vxgmichel/aiostream/pull/144"
-FINDING = "HF441"
+FINDING = "HF443"
 OPTIONS = {}
 
 

@@ -4,7 +4,7 @@ import asyncio
 
 import anyio
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "anyio"
 BAD = "4.9.0"

@@ -4,7 +4,7 @@ import asyncio
 
 import anyio
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "anyio"
 BAD = "4.13.0"
@@ -21,7 +21,7 @@ async def program():
     async def owner():
         async with lock:
             await queued.wait()
-        async with lock:  # whoever wants it again must get it
+        async with lock:  # the next acquire must succeed
             pass
 
     async def waiter():

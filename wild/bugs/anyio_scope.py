@@ -2,7 +2,7 @@
 
 import anyio
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "anyio"
 BAD = "4.15.1"

@@ -4,7 +4,7 @@ import asyncio
 
 from async_lru import alru_cache
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "async-lru"
 BAD = "2.0.5"

@@ -4,7 +4,7 @@ import asyncio
 
 import async_timeout
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "async-timeout"
 BAD = "4.0.2"

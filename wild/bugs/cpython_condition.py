@@ -2,7 +2,7 @@
 
 import asyncio
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "python"
 BAD = "3.12"

@@ -4,7 +4,7 @@ import asyncio
 
 import httpcore2 as httpcore
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "httpcore2"
 BAD = "2.2.0"

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from psycopg.pq import TransactionStatus
 from psycopg_pool import AsyncConnectionPool
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "psycopg-pool"
 BAD = "3.2.7"

@@ -4,7 +4,7 @@ import asyncio
 
 from redis.asyncio.lock import Lock
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "redis"
 BAD = "7.1.0"

@@ -5,7 +5,7 @@ import contextlib
 
 from redis.asyncio import BlockingConnectionPool, Redis
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "redis"
 BAD = "8.0.0"

@@ -5,7 +5,7 @@ import contextlib
 
 from redis.asyncio import Redis
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "redis"
 BAD = "4.5.1"

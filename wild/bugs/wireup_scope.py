@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 
 import wireup
 
-from holdfast.explore import victim
+from handfast.explore import victim
 
 PACKAGE = "wireup"
 BAD = "2.11.2"

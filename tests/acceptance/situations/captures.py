@@ -1,6 +1,6 @@
-"""What may happen to a bot that captures commands, and what is seen of it. (Seed 000.)
+"""What may happen to a bot that captures commands, and what is seen of it. (Report 1.)
 
-The chat notes who edits; bash has a twin, so that when it speaks and ends is a choice.
+The chat records the edits; bash is simulated, so that the explorer chooses when it writes and ends.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from holdfast import explore
-from holdfast.casebook.captures import shell
-from holdfast.casebook.captures.chat import Chat, Key
+from examples.captures import shell
+from examples.captures.chat import Chat, Key
+from examples.captures.explored import SlowChat
+from handfast import scripted
 
 __all__ = [
     "Kind",
@@ -30,13 +31,13 @@ __all__ = [
 ]
 
 _ALICE = Key(user=1, thread=7)
-_QUICK = explore.Says(b"one\n"), explore.Exits(0)
-# Told to stop, it tidies up for a moment; otherwise it works for a second, and says more.
+_QUICK = scripted.Says(b"one\n"), scripted.Exits(0)
+# When it is stopped, it cleans up for a moment; otherwise it works for a second, and writes more.
 _LONG = (
-    explore.On(15, explore.Waits(0.015), explore.Exits(1)),
-    explore.Says(b"one\n"),
-    explore.Waits(1),
-    explore.Says(b"two\n"),
+    scripted.On(15, scripted.Waits(0.015), scripted.Exits(1)),
+    scripted.Says(b"one\n"),
+    scripted.Waits(1),
+    scripted.Says(b"two\n"),
 )
 
 
@@ -47,26 +48,6 @@ class _Captures(Protocol):
 
 
 Kind = Callable[[Chat, shell.Run], _Captures]
-
-
-class _Notes:
-    """A chat that notes which message is edited."""
-
-    def __init__(self, refuses: bool = False) -> None:
-        self.messages = 0
-        self.edited: list[int] = []
-        self._refuses = refuses
-
-    async def send(self, key: Key, text: str) -> int:
-        await asyncio.sleep(0.01)
-        self.messages += 1
-        return self.messages
-
-    async def edit(self, key: Key, message: int, text: str) -> None:
-        if self._refuses:
-            raise OSError("the chat is gone")
-        await asyncio.sleep(0.01)
-        self.edited.append(message)
 
 
 class _Counted:
@@ -106,8 +87,8 @@ class Seen:
 async def _watched(
     kind: Kind, script: tuple[Any, ...], commands: Callable[[_Captures], Awaitable[None]]
 ) -> Seen:
-    explore.child("bash", *script)
-    chat, counted = _Notes(), _Counted()
+    scripted.child("bash", *script)
+    chat, counted = SlowChat(), _Counted()
     captures = kind(chat, counted.run)
     await commands(captures)
     seen = Seen(last=chat.messages, tracked=len(captures))
@@ -125,8 +106,8 @@ async def _watched(
 
 async def one_command(kind: Kind, *, refused: bool = False) -> Seen:
     """A command that comes to its end, or whose output the chat refuses."""
-    explore.child("bash", *_QUICK)
-    captures = kind(_Notes(refused), shell.run)
+    scripted.child("bash", *_QUICK)
+    captures = kind(SlowChat(refuses=refused), shell.run)
     await captures.command(_ALICE, "make")
     await asyncio.sleep(5)
     seen = Seen(entries=len(captures))
@@ -136,8 +117,8 @@ async def one_command(kind: Kind, *, refused: bool = False) -> Seen:
 
 async def cancelled_at_each_step(kind: Kind, steps: int = 6) -> Seen:
     """A capture is cancelled before its first step; the next one after that; and so on."""
-    explore.child("bash", *_QUICK)
-    captures = kind(_Notes(), shell.run)
+    scripted.child("bash", *_QUICK)
+    captures = kind(SlowChat(), shell.run)
     seen = Seen()
     for step in range(steps):
         before = asyncio.all_tasks()
@@ -174,8 +155,8 @@ async def follow_each_other(kind: Kind, count: int) -> Seen:
 
 async def closed_while_they_run(kind: Kind, users: int) -> Seen:
     """The bot stops."""
-    explore.child("bash", *_LONG)
-    captures = kind(_Notes(), shell.run)
+    scripted.child("bash", *_LONG)
+    captures = kind(SlowChat(), shell.run)
     for user in range(users):
         await captures.command(Key(user, 0), "make")
     await asyncio.sleep(0.02)

@@ -1,46 +1,39 @@
-"""What may happen to a child that talks, and what is seen of it. (Seed 001.)
+"""What may happen to a child that talks, and what is seen of it. (Report 2.)
 
-Most of it is on the explored loop, where the child has a twin: when its exit and the end of its output
+Most of it is on the explored loop, with a simulated child: when its exit and the end of its output
 arrive is a choice, and they are two. A grandchild and a flood of noise are real.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import signal
 import tracemalloc
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
-from holdfast import explore
-from holdfast.casebook.child.alive import runs
-from holdfast.casebook.child.farewell import ChildGone, Farewell, Message
-from holdfast.casebook.child.real import COMMAND
+from examples.child.explored import NOISE, SAVES, Children
+from examples.child.messages import ChildExit, ChildGone, Message
+from examples.child.process_alive import is_running
+from examples.child.real import COMMAND
+from handfast import explore, scripted
 
 __all__ = [
     "Kind",
     "Seen",
-    "asked_twice",
     "at_once",
     "cancelled_start",
     "closed",
     "ended_by_itself",
     "flood_of_noise",
     "noisy",
-    "told_to_end",
+    "requested_to_end",
+    "two_requests",
     "with_a_grandchild",
 ]
 
-# More than a pipe and the buffer of a reader hold between them.
-_MUCH = 300_000
-_NOISE = explore.Errs(b"\xff\xfe\0\n", whole=True), explore.Errs(b"\0" * _MUCH + b"\n", whole=True)
-_SAVES = (
-    explore.Errs(b"a line to save\n" * (_MUCH // 15), whole=True),
-    explore.Errs(b"saved\n", whole=True),
-)
 _MEGABYTE = 1 << 20
 _LONG = 3600
 
@@ -49,7 +42,7 @@ class _Companion(Protocol):
     async def start(self) -> object: ...
     async def send(self, message: Message) -> Message: ...
     async def restart(self) -> None: ...
-    async def close(self) -> Farewell | None: ...
+    async def close(self) -> ChildExit | None: ...
 
 
 Kind = Callable[..., _Companion]
@@ -62,7 +55,7 @@ class Seen:
     answers: int = 0
     started: int = 0
     """How many children were started."""
-    farewell: Farewell | None = None
+    child_exit: ChildExit | None = None
     pending: int = 0
     """Tasks beside our own when close had returned."""
     alive: int = 0
@@ -72,37 +65,19 @@ class Seen:
     """Bytes that reading the noise took at its peak."""
 
 
-class _Children:
-    """They answer each line. Told to end, one tidies up for a moment, says its last words, and goes."""
-
-    def __init__(self, *last_words: explore.Errs, noise: tuple[explore.Errs, ...] = ()) -> None:
-        self.started = 0
-        self._end = explore.On(signal.SIGTERM, explore.Waits(0.05), *last_words, explore.Exits(0))
-        self._noise = noise
-        explore.child("companion", self._script)
-
-    def _script(self, argv: tuple[str, ...]) -> tuple[Any, ...]:
-        self.started += 1
-        return self._end, explore.Hears(_answer), *self._noise, explore.Hears(_answer, lines=None)
-
-
-def _answer(line: bytes) -> bytes:
-    return json.dumps({"session": "one", "asked": json.loads(line)}).encode() + b"\n"
-
-
-async def asked_twice(kind: Kind) -> Seen:
+async def two_requests(kind: Kind) -> Seen:
     """Two questions, and nothing special."""
-    _Children()
+    Children()
     companion = kind("companion")
     answers = [await companion.send({"number": number}) for number in (1, 2)]
     await companion.close()
-    assert [answer["asked"]["number"] for answer in answers] == [1, 2]
+    assert [answer["query"]["number"] for answer in answers] == [1, 2]
     return Seen(answers=2)
 
 
 async def noisy(kind: Kind) -> Seen:
     """It writes what is no text, and a line of any length, before it hears the second question."""
-    _Children(noise=_NOISE)
+    Children(noise=NOISE)
     companion = kind("companion")
     await companion.send({"do": "begin"})
     await companion.send({"do": "echo"})
@@ -110,22 +85,24 @@ async def noisy(kind: Kind) -> Seen:
     return Seen(answers=2)
 
 
-async def told_to_end(kind: Kind) -> Seen:
-    """Told to end, it writes more than a pipe holds."""
-    _Children(*_SAVES)
+async def requested_to_end(kind: Kind) -> Seen:
+    """When it is terminated, it writes more than a pipe holds."""
+    Children(*SAVES)
     companion = kind("companion", grace=1.0)
     await companion.send({"do": "begin"})
-    return Seen(farewell=await companion.close())
+    return Seen(child_exit=await companion.close())
 
 
 async def ended_by_itself(kind: Kind) -> Seen:
     """It says why, and exits before there is an answer."""
-    explore.child("companion", explore.Hears(), explore.Errs(b"I cannot go on\n"), explore.Exits(3))
+    scripted.child(
+        "companion", scripted.Hears(), scripted.Errs(b"I cannot go on\n"), scripted.Exits(3)
+    )
     companion = kind("companion")
     try:
         await companion.send({"do": "leave"})
     except ChildGone as gone:
-        return Seen(farewell=gone.farewell)
+        return Seen(child_exit=gone.child_exit)
     finally:
         await companion.close()
     return Seen(answers=1)
@@ -133,7 +110,7 @@ async def ended_by_itself(kind: Kind) -> Seen:
 
 async def closed(kind: Kind) -> Seen:
     """It is closed after a question."""
-    children = _Children()
+    children = Children()
     companion = kind("companion")
     await companion.send({"do": "begin"})
     await companion.close()
@@ -142,29 +119,29 @@ async def closed(kind: Kind) -> Seen:
     return seen
 
 
-async def at_once(kind: Kind, *deeds: str) -> Seen:
+async def at_once(kind: Kind, *actions: str) -> Seen:
     """Two of them at the same time, the second a moment later; then it is closed."""
-    children = _Children()
+    children = Children()
     companion = kind("companion")
     await companion.send({"do": "begin"})
     known: dict[str, Callable[[], Awaitable[object]]] = {
         "close": companion.close,
         "restart": companion.restart,
-        "question": lambda: _asked(companion),
+        "question": lambda: _request(companion),
     }
-    first, second = (known[each] for each in deeds)
+    first, second = (known[each] for each in actions)
     await asyncio.gather(first(), _a_moment_later(second))
     seen = Seen(started=children.started)
     await companion.close()
     return seen
 
 
-async def _a_moment_later(deed: Callable[[], Awaitable[object]]) -> None:
+async def _a_moment_later(action: Callable[[], Awaitable[object]]) -> None:
     await asyncio.sleep(0.06)
-    await deed()
+    await action()
 
 
-async def _asked(companion: _Companion) -> None:
+async def _request(companion: _Companion) -> None:
     """Asks, and asks again if the child is gone."""
     while True:
         try:
@@ -175,8 +152,8 @@ async def _asked(companion: _Companion) -> None:
 
 
 async def cancelled_start(kind: Kind) -> Seen:
-    """Whoever starts it is cancelled, at any step."""
-    children = _Children()
+    """The task that starts it is cancelled, at any step."""
+    children = Children()
     companion = kind("companion")
     await explore.victim(companion.start())
     await companion.close()
@@ -208,9 +185,9 @@ async def with_a_grandchild(kind: Kind) -> Seen:
         async with asyncio.timeout(20):
             await companion.close()
         pending = len(asyncio.all_tasks()) - 1
-        return Seen(alive=sum(map(runs, family)), pending=pending)
+        return Seen(alive=sum(map(is_running, family)), pending=pending)
     except TimeoutError:
         return Seen(in_time=False)
     finally:
-        for pid in filter(runs, family):  # should it have failed
+        for pid in filter(is_running, family):  # should it have failed
             os.kill(pid, signal.SIGKILL)

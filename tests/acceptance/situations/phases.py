@@ -1,6 +1,6 @@
-"""What may happen to the phases of an agent, and what is seen of it. (Seed 003.)
+"""What may happen to the phases of an agent, and what is seen of it. (Report 4.)
 
-The CLI of the SDK and the search engine have twins. The stream and the sessions note in which task
+The CLI of the SDK and the search engine are simulated. The stream and the sessions note in which task
 they are entered and left.
 """
 
@@ -15,12 +15,13 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-import holdfast
-from holdfast import explore
-from holdfast.casebook.phases.real import agent
-from holdfast.casebook.phases.sdk import Message, Output, Sdk, command
-from holdfast.casebook.phases.search import Search, Session
-from holdfast.casebook.phases.web import search_engine
+import handfast
+from examples.phases.explored import SlowEngine
+from examples.phases.real import agent
+from examples.phases.sdk import Message, Output, Sdk, command
+from examples.phases.search import Search, Session
+from examples.phases.web import search_engine
+from handfast import explore, scripted
 
 __all__ = [
     "CLEANUP_WORDS",
@@ -39,10 +40,10 @@ __all__ = [
 ]
 
 CLEANUP_WORDS = "cleanup of the TaskGroup was cancelled"
-_ASKS = explore.Says(b'{"type": "web_search", "query": "news"}\n', whole=True)
-_ANSWERS = explore.Says(b'{"type": "result", "result": "done"}\n', whole=True)
-_FAILS = explore.Errs(CLEANUP_WORDS.encode() + b"\n", whole=True)
-_SLOW_TO_END = explore.On(signal.SIGTERM, explore.Waits(1), explore.Exits(0))
+_ASKS = scripted.Says(b'{"type": "web_search", "query": "news"}\n', whole=True)
+_ANSWERS = scripted.Says(b'{"type": "result", "result": "done"}\n', whole=True)
+_FAILS = scripted.Errs(CLEANUP_WORDS.encode() + b"\n", whole=True)
+_SLOW_TO_END = scripted.On(signal.SIGTERM, scripted.Waits(1), scripted.Exits(0))
 
 
 class _Orchestrator(Protocol):
@@ -68,17 +69,6 @@ class Seen:
     seconds: float = 0.0
     descriptors: int = 0
     """How many more there are than before."""
-
-
-class _Engine:
-    def __init__(self, forbidden: bool = False) -> None:
-        self._forbidden = forbidden
-
-    async def find(self, query: str) -> str:
-        await asyncio.sleep(1)
-        if self._forbidden:
-            raise PermissionError(query)
-        return f"about {query}"
 
 
 class _Cli:
@@ -109,7 +99,7 @@ class _Search:
     async def __call__(self) -> AsyncIterator[Session]:
         self.tasks.append(asyncio.current_task())
         try:
-            yield _Engine(self._forbidden)
+            yield SlowEngine(1, forbidden=self._forbidden)
         finally:
             await asyncio.sleep(0.1)
             self.tasks.append(asyncio.current_task())
@@ -140,26 +130,26 @@ async def _phase(kind: Kind, search: _Search, timeout: float | None = None) -> S
 
 async def failing(kind: Kind) -> Seen:
     """The CLI asks for a search, and fails, in words that look like clean-up."""
-    explore.child("agent", _ASKS, explore.Waits(3), _FAILS, explore.Exits(1))
+    scripted.child("agent", _ASKS, scripted.Waits(3), _FAILS, scripted.Exits(1))
     return await _phase(kind, _Search())
 
 
 async def group_fails_meanwhile(kind: Kind) -> Seen:
     """The CLI fails while the phase searches."""
-    explore.child("agent", _ASKS, explore.Waits(0.5), _FAILS, explore.Waits())
+    scripted.child("agent", _ASKS, scripted.Waits(0.5), _FAILS, scripted.Waits())
     return await _phase(kind, _Search())
 
 
 async def left_in(kind: Kind, way: str) -> Seen:
     """The phase is over in one of the ways in which a stream is left, and the CLI would go on."""
-    explore.child("agent", _SLOW_TO_END, _ASKS, _ANSWERS, explore.Waits())
+    scripted.child("agent", _SLOW_TO_END, _ASKS, _ANSWERS, scripted.Waits())
     search = _Search(forbidden=way == "an error")
     return await _phase(kind, search, timeout=0.5 if way == "a time-out" else None)
 
 
 async def two_failures(kind: Kind, *, in_the_work: bool) -> Seen:
     """Leaving a session fails, and, if so said, its use has failed before."""
-    explore.child("agent", _ASKS, _ANSWERS, explore.Waits())
+    scripted.child("agent", _ASKS, _ANSWERS, scripted.Waits())
     search = _Search(forbidden=in_the_work, failure=OSError("rate limited"))
     return await _phase(kind, search)
 
@@ -189,13 +179,13 @@ class Tracked:
     while_in_use: int = 0
     closed: int = 0
     verified: bool | None = None
-    """None: it could not be asked."""
+    """None: the verification raised an error."""
     said: list[str] = field(default_factory=list)
     error: BaseException | None = None
 
 
 class _Resource:
-    """It can be entered and left, or be told to clean up: whatever a tracker wants."""
+    """A resource with a context manager and a clean-up method, for any tracker."""
 
     def __init__(self, *, stubborn: bool = False) -> None:
         self.closed = 0
@@ -222,7 +212,7 @@ Verify = Callable[[Any], Awaitable[bool]]
 
 
 async def tracked(tracker: Any, verify: Verify) -> Tracked:
-    """A resource is used, as the report says; then the tracker is asked."""
+    """A resource is used, as the report says; then the verification runs."""
     seen, resource = Tracked(), _Resource()
     try:
         async with tracker.track_resource(resource):
@@ -237,7 +227,7 @@ async def tracked(tracker: Any, verify: Verify) -> Tracked:
 async def closed_by_two(tracker: Any) -> Tracked:
     """Two closers overlap, while it is in use."""
     resource = _Resource()
-    async with holdfast.Scope("closers") as closers:  # noqa: SIM117 (it outlives the resource)
+    async with handfast.Scope("closers") as closers:  # noqa: SIM117 (it outlives the resource)
         async with tracker.track_resource(resource):
             closers.spawn(tracker.cleanup_all())
             closers.spawn(tracker.cleanup_all())
@@ -246,12 +236,12 @@ async def closed_by_two(tracker: Any) -> Tracked:
 
 
 async def stubborn_resource(tracker: Any, verify: Verify) -> Tracked:
-    """It does not let itself be closed within the tracker's deadline."""
+    """It cannot be closed within the tracker's deadline."""
     seen, resource = Tracked(), _Resource(stubborn=True)
     try:
         async with tracker.track_resource(resource):
             pass
-    except holdfast.StragglersLeft as error:
+    except handfast.errors.StragglersLeft as error:
         seen.error = error
     with _listening() as seen.said:
         seen.verified = await verify(tracker)
@@ -267,7 +257,7 @@ def _listening() -> Iterator[list[str]]:
     said: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: said.append(record.getMessage())  # type: ignore[method-assign]
-    logger = logging.getLogger("holdfast.casebook")
+    logger = logging.getLogger("examples")
     level, logger.propagate = logger.level, False
     logger.setLevel(logging.WARNING)
     logger.addHandler(handler)

@@ -1,6 +1,6 @@
-"""What may happen to a program that copies channels into a sheet, and what is seen. (Seed 004.)
+"""What may happen to a program that copies channels into a sheet, and what is seen. (Report 5.)
 
-On the explored loop the program is a thread, as it is in life, and its session and sheet have twins.
+On the explored loop the program is a thread, as in reality, and its session and sheet are simulated.
 How a close is bounded is seen with a real loop in a real thread.
 """
 
@@ -16,11 +16,11 @@ from concurrent.futures import Future
 from contextlib import asynccontextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from io import StringIO
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
-import holdfast
-from holdfast.casebook.prefetch.outside import Connect, Rows, Sheet
+import handfast
+from examples.prefetch.explored import SimulatedSession, SimulatedSheet
+from examples.prefetch.interfaces import Connect, Rows, Sheet
 
 __all__ = [
     "Kind",
@@ -51,7 +51,7 @@ class Seen:
     """What a situation has shown."""
 
     copied: Rows = field(default_factory=list)
-    asked: list[str] = field(default_factory=list)
+    requested: list[str] = field(default_factory=list)
     """The channels that were fetched, as often as that happened."""
     under_way: list[str] = field(default_factory=list)
     """Who was being fetched when the program began to clean up."""
@@ -67,29 +67,19 @@ class Seen:
     """Who was left, by name."""
 
 
-class _Session:
+class _Session(SimulatedSession):
     """News come at once; all else takes a while, or, if it is held, for ever."""
 
     def __init__(self, *, held: bool = False, stubborn: bool = False) -> None:
-        self.seen = Seen()
-        self.under_way: list[str] = []
+        super().__init__()
+        self.seen = Seen(requested=self.requested, log=self.log)
         self.gate = asyncio.Event()
         self.loop: asyncio.AbstractEventLoop | None = None
         self._held = held
         self._stubborn = stubborn
 
-    async def rows(self, channel: str) -> Rows:
-        self.loop = asyncio.get_running_loop()
-        self.seen.asked.append(channel)
-        self.under_way.append(channel)
-        try:
-            await self._answer(channel)
-            return [channel]
-        finally:
-            self.under_way.remove(channel)
-            self.seen.log.append(f"{channel} ended")
-
     async def _answer(self, channel: str) -> None:
+        self.loop = asyncio.get_running_loop()
         if channel == "gossip":
             raise LookupError("there is no such channel")
         if channel == "news" or not self._held:
@@ -102,34 +92,20 @@ class _Session:
                 if not self._stubborn:
                     raise
 
-    async def __aenter__(self) -> Self:
-        return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.seen.log.append("session closed")
-
-
-class _Sheet:
+class _Sheet(SimulatedSheet):
     """It blocks the thread that writes to it: for a moment, or until the gate opens."""
 
     def __init__(self, gate: threading.Event | None = None) -> None:
-        self.rows: Rows = []
+        super().__init__()
         self.begun = threading.Event()
         self._gate = gate
 
     def append(self, rows: Rows) -> int:
         self.begun.set()
-        if self._gate is None:
-            time.sleep(0.02)
-        else:
+        if self._gate is not None:
             assert self._gate.wait(_LONG)
-        self.rows += rows
-        return len(rows)
+        return super().append(rows)
 
 
 # --- on the explored loop ----------------------------------------------------------------------
@@ -141,7 +117,7 @@ async def _place(scoped: bool) -> AsyncIterator[Any]:
     if not scoped:
         yield asyncio.get_running_loop()
         return
-    async with holdfast.Scope("automator", on_failure="report") as scope:
+    async with handfast.Scope("automator", on_failure="report") as scope:
         yield scope
 
 
@@ -156,9 +132,9 @@ async def copies_one(kind: Kind, *, scoped: bool) -> Seen:
             automator.process("news", upcoming=_PREFETCHED)
         except TypeError as error:
             seen.error = error
-        seen.under_way = list(session.under_way)
+        seen.under_way = list(session.pending)
         seen.counted = _counted(automator)
-        seen.still_under_way = list(session.under_way)
+        seen.still_under_way = list(session.pending)
 
     async with _place(scoped) as place:
         await asyncio.to_thread(program, place)
@@ -170,7 +146,7 @@ def _counted(automator: _Automator) -> int:
     """What clean-up says: a report, or a line with the number in it."""
     with redirect_stdout(StringIO()) as said:
         report = automator.cleanup()
-    if isinstance(report, holdfast.CloseReport):
+    if isinstance(report, handfast.types.CloseReport):
         return len(report.cancelled)
     return sum(int(word) for word in said.getvalue().split() if word.isdigit())
 
@@ -192,19 +168,19 @@ async def copies_both(kind: Kind, *, scoped: bool) -> Seen:
 
 
 async def closed_on_the_loop(kind: Any) -> Seen:
-    """Whoever is on the loop closes it, while two channels are being fetched."""
+    """A task on the loop closes it, while two channels are being fetched."""
     session, sheet = _Session(held=True), _Sheet()
-    async with holdfast.Scope("automator", on_failure="report") as scope:
+    async with handfast.Scope("automator", on_failure="report") as scope:
         automator = await asyncio.to_thread(kind, lambda: session, sheet, scope)
         await asyncio.to_thread(automator.process, "news", _PREFETCHED)
         report = await automator.close()
         session.seen.named = [each.name for each in report.stragglers]
-        session.seen.still_under_way = list(session.under_way)
+        session.seen.still_under_way = list(session.pending)
     return session.seen
 
 
 async def wrong_channel(kind: Kind, *, scoped: bool) -> Seen:
-    """There is no such channel: it is fetched ahead, and asked for later."""
+    """There is no such channel: it is prefetched, and requested later."""
     session, sheet = _Session(), _Sheet()
 
     def program(place: Any) -> None:
@@ -228,10 +204,10 @@ async def wrong_channel(kind: Kind, *, scoped: bool) -> Seen:
 def stubborn(kind: Any, timeout: float) -> Seen:
     """One fetch does not mind being cancelled; three threads close at once, within a time-out."""
     session = _Session(held=True, stubborn=True)
-    background = holdfast.BackgroundLoop("automator")
+    background = handfast.BackgroundLoop("automator")
     automator = kind(lambda: session, _Sheet(), background.scope)
     automator.process("news", upcoming=_PREFETCHED)
-    reports: list[holdfast.CloseReport] = []
+    reports: list[handfast.types.CloseReport] = []
     began = time.monotonic()
     closers = [
         threading.Thread(target=lambda: reports.append(automator.cleanup(timeout=timeout)))
@@ -255,7 +231,7 @@ def writing(kind: Any) -> Seen:
     """A thread of the pool is writing to the sheet, and does not come to an end."""
     gate = threading.Event()
     session, sheet = _Session(), _Sheet(gate)
-    background = holdfast.BackgroundLoop("automator")
+    background = handfast.BackgroundLoop("automator")
     automator = kind(lambda: session, sheet, background.scope)
     answer: Future[int] = Future()
 
@@ -282,7 +258,7 @@ def dropped(kind: Any) -> Seen:
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         before = set(threading.enumerate())
-        background = holdfast.BackgroundLoop("automator")
+        background = handfast.BackgroundLoop("automator")
         (thread,) = set(threading.enumerate()) - before
         automator = kind(lambda: session, _Sheet(), background.scope)
         automator.process("news", upcoming=_PREFETCHED)
@@ -290,5 +266,5 @@ def dropped(kind: Any) -> Seen:
         gc.collect()
         thread.join(_LONG)
     session.seen.named = [str(each.message) for each in heard]
-    session.seen.still_under_way = list(session.under_way)
+    session.seen.still_under_way = list(session.pending)
     return session.seen

@@ -1,4 +1,4 @@
-"""What may happen to a bridge between a reactive pipeline and a loop, and what is seen. (Seed 002.)
+"""What may happen to a bridge between a reactive pipeline and a loop, and what is seen. (Report 3.)
 
 Its loop runs in another thread, as it does in life; what comes while it is cleaned up is explored.
 """
@@ -8,16 +8,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from concurrent.futures import wait as wait_for
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from holdfast.casebook.reactive.graph import Graph, Message
-from holdfast.casebook.reactive.pipeline import Runs, from_pool, mapped
-from tests.runtime.foreign import ForeignLoop, Watched
+from examples.reactive.explored import SlowGraph
+from examples.reactive.graph import Graph, Message
+from examples.reactive.pipeline import Runs, from_pool, mapped
+from tests.runtime.wrapped_loop import ForeignLoop, Watched
 
 __all__ = [
     "Kind",
@@ -66,30 +67,21 @@ class Seen:
     refused: BaseException | None = None
 
 
-class _Steps:
-    """A graph of one node that takes as long as it is told, and a moment to be cancelled."""
+class _Graph(SlowGraph):
+    """Another thread can wait for its first run."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.begun = threading.Event()
-        self.running = 0
 
     async def ainvoke(self, message: Message, *_: object, **__: object) -> Message:
-        self.running += 1
         self.begun.set()
-        try:
-            await asyncio.sleep(message["seconds"])
-            return message
-        finally:
-            await asyncio.sleep(0.01)
-            self.running -= 1
-
-    def astream(self, *_: object, **__: object) -> AsyncIterator[Any]:
-        raise NotImplementedError
+        return await super().ainvoke(message)
 
 
 @contextmanager
 def _foreign(loop: asyncio.AbstractEventLoop | str = "stock") -> Iterator[ForeignLoop]:
-    """A loop in another thread. What it is told in the end, by those of the reports, is their story."""
+    """A loop in another thread; errors that the reported versions report to it are ignored."""
     foreign = ForeignLoop(loop).__enter__()
     try:
         yield foreign
@@ -102,7 +94,7 @@ def _foreign(loop: asyncio.AbstractEventLoop | str = "stock") -> Iterator[Foreig
 
 def idle(kind: Kind) -> Seen:
     """The loop sleeps without a time-out, and a message comes from another thread."""
-    selector, graph = Watched(), _Steps()
+    selector, graph = Watched(), _Graph()
     loop = _Woken(selector)
     with _foreign(loop) as foreign:
         bridge = foreign.do(lambda: kind(graph, loop))
@@ -110,14 +102,14 @@ def idle(kind: Kind) -> Seen:
         assert selector.asleep.wait(_LONG)
         loop.woken = False
         bridge.create_future_task({"seconds": 0})
-        # If nobody has woken it, it sleeps for ever: that is known at once.
+        # If it was not woken, it sleeps forever: that is known at once.
         seen = Seen(started=loop.woken and graph.begun.wait(_LONG))
         foreign.wait_for(bridge.cleanup_tasks_async)
     return seen
 
 
 class _Woken(asyncio.SelectorEventLoop):
-    """Notes whether somebody has woken it."""
+    """Records whether it was woken."""
 
     woken = False
 
@@ -132,7 +124,7 @@ def debugged(kind: Kind) -> Seen:
         foreign.loop.slow_callback_duration = 60  # this machine may be busy
         foreign.do(lambda: foreign.loop.set_debug(True))
         words.clear()
-        bridge = foreign.do(lambda: kind(_Steps(), foreign.loop))
+        bridge = foreign.do(lambda: kind(_Graph(), foreign.loop))
         try:
             bridge.create_future_task({"seconds": 0})
         except RuntimeError as error:
@@ -166,7 +158,7 @@ def recorded(kind: Kind) -> Seen:
         seen.threads.add(threading.current_thread().name)
 
     with _foreign() as foreign:
-        bridge = foreign.do(lambda: kind(_Steps(), foreign.loop))
+        bridge = foreign.do(lambda: kind(_Graph(), foreign.loop))
         _replace_registry(bridge, note)
         for _ in range(3):
             bridge.create_future_task({"seconds": 60})
@@ -197,7 +189,7 @@ def _replace_registry(bridge: Any, note: Callable[[], None]) -> None:
     if hasattr(bridge, "_active_tasks"):
         bridge._active_tasks = NotingSet()
     else:
-        bridge.bridge._scope._roster.live = NotingDict()
+        bridge.bridge._scope._registry.live = NotingDict()
 
 
 def from_threads(kind: Kind, threads: int, messages: int) -> Seen:
@@ -231,7 +223,7 @@ def from_threads(kind: Kind, threads: int, messages: int) -> Seen:
 def stopped(kind: Kind, how: str) -> Seen:
     """The loop has stopped, or is closed, and a message comes."""
     with _foreign() as foreign:
-        bridge = foreign.do(lambda: kind(_Steps(), foreign.loop))
+        bridge = foreign.do(lambda: kind(_Graph(), foreign.loop))
         foreign.stop() if how == "stopped" else foreign.close()
         try:
             bridge.create_future_task({"seconds": 0})
@@ -245,7 +237,7 @@ def stopped(kind: Kind, how: str) -> Seen:
 
 async def while_it_closes(kind: Kind) -> Seen:
     """A message comes while it is cleaned up, and another after that."""
-    graph = _Steps()
+    graph = _Graph()
     bridge = kind(graph, asyncio.get_running_loop())
     bridge.create_future_task({"seconds": 60})
     while not graph.running:
@@ -269,7 +261,7 @@ async def while_it_closes(kind: Kind) -> Seen:
 
 def cleaned_up_from_a_thread(kind: Kind) -> Seen:
     """Another thread cleans up; its last message is a moment old."""
-    graph = _Steps()
+    graph = _Graph()
     with _foreign() as foreign:
         bridge = foreign.do(lambda: kind(graph, foreign.loop))
         foreign.do(lambda: bridge.create_future_task({"seconds": 60}))
@@ -283,7 +275,7 @@ def stuck(kind: Kind, timeout: float) -> Seen:
     """Another thread cleans up within a time-out, and the run does not mind being cancelled."""
     gate = threading.Event()
 
-    class Stuck(_Steps):
+    class Stuck(_Graph):
         async def ainvoke(self, message: Message, *_: object, **__: object) -> Message:
             self.begun.set()
             while not gate.is_set():
@@ -305,7 +297,7 @@ def stuck(kind: Kind, timeout: float) -> Seen:
 
 async def blocked_on_its_loop(kind: Kind) -> Seen:
     """The blocking form is called on the loop's own thread, while there is a run."""
-    bridge = kind(_Steps(), asyncio.get_running_loop())
+    bridge = kind(_Graph(), asyncio.get_running_loop())
     bridge.create_future_task({"seconds": 60})
     seen = Seen()
     try:
@@ -331,7 +323,7 @@ async def piped(kind: Kind) -> Seen:
         operator = ours.runs() if ours else mapped(bridge.create_future_task)
         messages.pipe(operator).subscribe(on_next=answers.append, on_error=end, on_completed=end)
         heard.set()
-        while not over.is_set():  # as reported, nobody else wakes the loop
+        while not over.is_set():  # as reported, nothing else wakes the loop
             await asyncio.sleep(0.01)
     await bridge.cleanup_tasks_async()
     return Seen(answers=len(answers))

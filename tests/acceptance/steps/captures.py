@@ -1,4 +1,4 @@
-"""Seed 000 in words: commands of users, and the captures that belong to them."""
+"""Report 1 in words: commands of users, and the captures that belong to them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def cancelled_at_any_step(context: Context) -> None:
 @when("the chat refuses what a capture sends")
 def the_chat_refuses(context: Context) -> None:
     situation = partial(captures.one_command, _kind(context), refused=True)
-    # The error is told to the loop, or stays in a task: that somebody hears of it is not at issue.
+    # The error is reported to the loop, or stays in a task: this scenario is not about that.
     context.trial = Explored(situation, schedules=_FEWER, ignore=("HF601", "HF604"))
 
 

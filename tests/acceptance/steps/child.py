@@ -1,4 +1,4 @@
-"""Seed 001 in words: a child, its last words, and who may end it."""
+"""Report 2 in words: a child, its last words, and who may end it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def _kind(context: Context) -> child.Kind:
     return kind
 
 
-@when("it is asked twice")
-def it_is_asked_twice(context: Context) -> None:
-    context.trial = Explored(partial(child.asked_twice, _kind(context)), schedules=_FEWER)
+@when("it gets two requests")
+def it_is_two_requests(context: Context) -> None:
+    context.trial = Explored(partial(child.two_requests, _kind(context)), schedules=_FEWER)
 
 
 @when("the child writes what is no text, and a line of any length")
@@ -36,9 +36,9 @@ def a_flood_of_noise(context: Context, megabytes: int) -> None:
     context.trial = Once.of(child.flood_of_noise(_kind(context), megabytes))
 
 
-@when("the child has more to say at its end than a pipe holds")
+@when("the child writes more at its end than a pipe holds")
 def it_has_much_to_say(context: Context) -> None:
-    situation = partial(child.told_to_end, _kind(context))
+    situation = partial(child.requested_to_end, _kind(context))
     context.trial = Explored(situation, shows=(_STUCK,), schedules=_FEWER)
 
 
@@ -58,7 +58,7 @@ def at_once(context: Context, first: str, second: str) -> None:
     context.trial = Explored(situation, schedules=_FEWER)
 
 
-@when("whoever starts the child is cancelled at any step")
+@when("the task that starts the child is cancelled at any step")
 def cancelled_start(context: Context) -> None:
     situation = partial(child.cancelled_start, _kind(context))
     context.trial = Explored(situation, cancel=True)
@@ -79,18 +79,18 @@ def bounded_memory(seen: Seen, megabytes: int) -> None:
     assert seen.memory < megabytes << 20, f"{seen.memory:,} bytes"
 
 
-@promise("its last words are heard, and it was not killed", otherwise="its last words are lost")
+@promise("its last output is read, and it was not killed", otherwise="its last output is lost")
 def its_last_words_are_heard(seen: Seen) -> None:
-    assert seen.farewell is not None
-    heard = (seen.farewell.status.ok, seen.farewell.last_line)
-    assert heard == (True, "saved"), str(seen.farewell)
+    assert seen.child_exit is not None
+    heard = (seen.child_exit.status.ok, seen.child_exit.last_line)
+    assert heard == (True, "saved"), str(seen.child_exit)
 
 
-@promise("why it went is known, and its exit code", otherwise="why it went is not known")
+@promise("the reason of its end and its exit code are known", otherwise="why it went is not known")
 def why_it_went(seen: Seen) -> None:
-    assert seen.farewell is not None, "nobody knows how it ended"
-    known = (seen.farewell.status.code, seen.farewell.words)
-    assert known == (3, "I cannot go on\n"), str(seen.farewell)
+    assert seen.child_exit is not None, "its exit is unknown"
+    known = (seen.child_exit.status.code, seen.child_exit.stderr)
+    assert known == (3, "I cannot go on\n"), str(seen.child_exit)
 
 
 @promise(
@@ -101,19 +101,19 @@ def nothing_is_pending(seen: Seen) -> None:
     assert seen.pending == 0, f"{seen.pending} pending"
 
 
-@promise("no child is started that nobody tracks", otherwise="a child runs that nobody tracks")
+@promise("every running child is tracked", otherwise="a child that is not tracked is running")
 def no_child_too_many(seen: Seen) -> None:
     assert seen.started <= 2, f"{seen.started} were started, for one start and one restart"
 
 
 @promise("no orphan is left", otherwise="an orphan is left")
 def no_orphan(seen: Seen) -> None:
-    """Whoever is left over when the situation has ended is found by the explorer itself."""
+    """The explorer itself finds a process that is left when the situation has ended."""
 
 
 @promise(
     "close returns in time, and the whole family is gone",
-    otherwise="close does not return, or somebody of the family is left",
+    otherwise="close does not return, or a process of the family is left",
 )
 def the_family_is_gone(seen: Seen) -> None:
     assert seen.in_time, "close did not return"

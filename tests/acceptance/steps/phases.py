@@ -1,4 +1,4 @@
-"""Seed 003 in words: phases over a stream, what they leave, and what the report offers for that."""
+"""Report 4 in words: phases over a stream, what they leave, and what the report offers for that."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import asyncio
 from functools import partial
 from typing import Any
 
-import holdfast
-from holdfast import leaks
-from holdfast.casebook.case import AS_PROPOSED
-from holdfast.casebook.phases.analysis import analyze_taskgroup_error
-from holdfast.casebook.phases.sdk import SdkError
+import handfast
+from examples.example import AS_PROPOSED
+from examples.phases.analysis import analyze_taskgroup_error
+from examples.phases.sdk import SdkError
+from handfast import leaks
 from tests.acceptance.situations import phases
 from tests.acceptance.situations.phases import Seen, Tracked
 from tests.acceptance.trial import Explored, Once
@@ -24,10 +24,10 @@ def _kind(context: Context) -> phases.Kind:
     return kind
 
 
-def _offered(context: Context, name: str, room: str) -> Any:
+def _offered(context: Context, name: str, module: str) -> Any:
     """What the report offers, as it writes it; or as it should be."""
-    written = "as_written" if context.version == AS_PROPOSED else room
-    return getattr(context.case.module(written), name)
+    written = "as_written" if context.version == AS_PROPOSED else module
+    return getattr(context.example.module(written), name)
 
 
 # --- what happens ------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ def two_closers(context: Context) -> None:
     context.trial = Explored(lambda: phases.closed_by_two(tracker()), schedules=_FEWER)
 
 
-@when("a resource does not let itself be closed")
+@when("a resource cannot be closed")
 def a_stubborn_resource(context: Context) -> None:
     tracker = _offered(context, "ResourceTracker", "tracking")
     verify = _offered(context, "verify_cleanup_completion", "tracking")
@@ -91,7 +91,7 @@ def a_stubborn_resource(context: Context) -> None:
 
 
 async def _made_there(tracker: Any, verify: phases.Verify) -> Tracked:
-    return await phases.stubborn_resource(tracker(deadline=0.05), verify)
+    return await phases.stubborn_resource(tracker(timeout=0.05), verify)
 
 
 @when("{times:d} searches end, and one is timed out")
@@ -101,13 +101,13 @@ def searches_end(context: Context, times: int) -> None:
 
 @when("{times:d} phases are timed out, or cancelled, with real parts")
 def many_are_cancelled(context: Context, times: int) -> None:
-    context.trial = Once(leaks.stress(context.case.module("real").timed_out, times))
+    context.trial = Once(leaks.stress(context.example.module("real").timed_out, times))
 
 
 # --- what is promised --------------------------------------------------------------------------
 
 
-@promise("its error comes out", otherwise="a success is made up")
+@promise("its error is raised", otherwise="a success is returned")
 def its_error_comes_out(seen: Seen) -> None:
     assert seen.value is None, f"the CLI has failed, and the phase says: {seen.value}"
     assert seen.error is not None
@@ -133,7 +133,7 @@ def left_where_entered(seen: Seen) -> None:
 
 @promise("the phase is not cancelled for it", otherwise="the phase is cancelled for it")
 def not_cancelled(seen: Seen) -> None:
-    assert not seen.cancelled, "nobody has cancelled the phase"
+    assert not seen.cancelled, "the phase was not cancelled by the test"
 
 
 @promise("that takes less than {seconds:d} seconds", otherwise="that takes for ever")
@@ -141,7 +141,7 @@ def within_its_bound(seen: Seen, seconds: int) -> None:
     assert seen.seconds < seconds, f"{seen.seconds} s"
 
 
-@promise("a cancel goes on to whoever has sent it", otherwise="a cancel is lost")
+@promise("a cancel is raised to its sender", otherwise="a cancel is lost")
 def the_cancel_goes_on(seen: Seen) -> None:
     assert seen.cancelled or seen.value is not None, repr(seen.error)
 
@@ -164,7 +164,7 @@ def _of_provenance(
     seen: Seen, *, work: list[type[Exception]], cleanup: list[type[Exception]]
 ) -> None:
     assert seen.error is not None, f"an error was turned into {seen.value}"
-    failure = holdfast.split(seen.error)
+    failure = handfast.split_errors(seen.error)
     kinds = [type(each) for each in failure.operational], [type(each) for each in failure.cleanup]
     assert kinds == (work, cleanup), str(kinds)
 
@@ -184,7 +184,7 @@ def it_is_tracked(seen: Tracked) -> None:
     assert (seen.while_in_use, seen.closed) == (1, 1)
 
 
-@promise("it is verified that nothing is left", otherwise="nobody can say what is left")
+@promise("it is verified that nothing is left", otherwise="it is not known what is left")
 def it_is_verified(seen: Tracked) -> None:
     assert seen.verified is True, repr(seen.error)
 
@@ -195,14 +195,15 @@ def it_is_closed_once(seen: Tracked) -> None:
 
 
 @promise(
-    "it is named: what, where it came from, where it stands", otherwise="nobody says what is left"
+    "it is named: what it is, where it was created, where it waits",
+    otherwise="what is left is not named",
 )
 def it_is_named(seen: Tracked) -> None:
     assert seen.verified is False
-    assert isinstance(seen.error, holdfast.StragglersLeft)
-    (told,) = seen.said
-    for words in ("_Resource", "born at", "tracking.py", "stands at"):
-        assert words in told, told
+    assert isinstance(seen.error, handfast.errors.StragglersLeft)
+    (message,) = seen.said
+    for words in ("_Resource", "created at", "tracking.py", "waiting at"):
+        assert words in message, message
 
 
 @promise("there are as many descriptors as before", otherwise="descriptors leak")

@@ -1,4 +1,4 @@
-"""Seed 004 in words: channels that are fetched ahead, and a program that ends."""
+"""Report 5 in words: channels that are fetched ahead, and a program that ends."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from concurrent.futures import CancelledError
 from functools import partial
 from pathlib import Path
 
-import holdfast
-from holdfast.casebook.case import AS_IT_SHOULD_BE
-from holdfast.casebook.prefetch import as_meant
+import handfast
+from examples.example import FIXED
+from examples.prefetch import as_meant
 from tests.acceptance.situations import prefetch
 from tests.acceptance.situations.prefetch import Seen
 from tests.acceptance.trial import Explored, Once
@@ -19,7 +19,7 @@ _GUIDES = Path("docs", "guides")
 
 def _explored(context: Context, situation: object) -> Explored:
     assert callable(situation)
-    scoped = context.version == AS_IT_SHOULD_BE
+    scoped = context.version == FIXED
     return Explored(partial(situation, part(context, "Automator"), scoped=scoped), schedules=30)
 
 
@@ -28,7 +28,7 @@ def it_ends(context: Context) -> None:
     context.trial = _explored(context, prefetch.copies_one)
 
 
-@when("it ends while two channels are being fetched, had the bundle been a task")
+@when("it ends while two channels are being fetched, if the gather were a task")
 def it_ends_as_meant(context: Context) -> None:
     situation = partial(prefetch.copies_one, as_meant.Automator, scoped=False)
     context.trial = Explored(situation, schedules=30)
@@ -41,7 +41,7 @@ def it_asks_for_the_same(context: Context) -> None:
 
 @when("a channel that is fetched ahead does not exist")
 def a_wrong_channel(context: Context) -> None:
-    # That nobody asked for it yet is told to the loop; who asks later is what this is about.
+    # The unrequested error is reported to the loop; this scenario is about the later request.
     trial = partial(prefetch.wrong_channel, part(context, "Automator"), scoped=True)
     context.trial = Explored(trial, schedules=30, ignore=("HF604",))
 
@@ -52,7 +52,7 @@ def closed_on_the_loop(context: Context) -> None:
     context.trial = Explored(situation, schedules=30)
 
 
-@when("three threads close it within {timeout:f} seconds, and a fetch does not mind")
+@when("three threads close it within {timeout:f} seconds, and a fetch ignores its cancel")
 def a_stubborn_fetch(context: Context, timeout: float) -> None:
     context.trial = Once(prefetch.stubborn(part(context, "Automator"), timeout))
 
@@ -67,7 +67,7 @@ def its_owner_goes_away(context: Context) -> None:
     context.trial = Once(prefetch.dropped(part(context, "Automator")))
 
 
-@when("somebody looks for the guides that the report asks for")
+@when("the guides that the report wants are looked up")
 def the_guides(context: Context) -> None:
     names = ("lifecycle.md", "cleanup.md", "resources.md")
     context.trial = Once({name: (_GUIDES / name).is_file() for name in names})
@@ -87,7 +87,7 @@ def each_is_tracked(seen: Seen) -> None:
     assert known == (2, 2), f"cancelled {known[0]} of {known[1]}"
 
 
-@promise("no fetch goes on", otherwise="a fetch goes on")
+@promise("no fetch continues", otherwise="a fetch continues")
 def no_fetch_goes_on(seen: Seen) -> None:
     assert seen.still_under_way == [], f"{seen.still_under_way} when all was cleaned up"
 
@@ -104,17 +104,17 @@ def the_session_is_last(seen: Seen) -> None:
 
 @promise("each channel is fetched once", otherwise="a channel is fetched a second time")
 def each_is_fetched_once(seen: Seen) -> None:
-    assert seen.asked == ["news", "sport"], f"asked for: {seen.asked}"
+    assert seen.requested == ["news", "sport"], f"requested: {seen.requested}"
 
 
-@promise("whoever asks for it gets the error", otherwise="whoever asks for it is told nothing")
+@promise("a request for it gets the error", otherwise="a request for it gets no error")
 def the_error_comes_out(seen: Seen) -> None:
     assert isinstance(seen.error, LookupError), repr(seen.error)
     assert seen.copied == ["news"]
 
 
 @promise(
-    "each of them has its answer within {seconds:d} seconds, with the name of who is left",
+    "each of them has its answer within {seconds:d} seconds, which names what is left",
     otherwise="a close is not bounded",
 )
 def each_has_its_answer(seen: Seen, seconds: int) -> None:
@@ -129,11 +129,11 @@ def each_has_its_answer(seen: Seen, seconds: int) -> None:
 )
 def the_thread_is_named(seen: Seen) -> None:
     assert any(name.startswith("thread ") for name in seen.named), f"{seen.named}"
-    assert isinstance(seen.error, (CancelledError, holdfast.HoldfastError)), repr(seen.error)
+    assert isinstance(seen.error, (CancelledError, handfast.errors.HandfastError)), repr(seen.error)
 
 
-@promise("that is told aloud, by name, and no fetch goes on", otherwise="nobody is told")
-def that_is_told(seen: Seen) -> None:
+@promise("a warning names it, and no fetch continues", otherwise="there is no warning")
+def that_is_reported(seen: Seen) -> None:
     assert any("'automator'" in words and "_fetch" in words for words in seen.named), seen.named
     assert seen.still_under_way == []
 

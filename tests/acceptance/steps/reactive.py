@@ -1,4 +1,4 @@
-"""Seed 002 in words: messages from other threads, their runs, and the clean-up."""
+"""Report 3 in words: messages from other threads, their runs, and the clean-up."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def another_thread_cleans_up(context: Context) -> None:
     context.trial = Once(reactive.cleaned_up_from_a_thread(_kind(context)))
 
 
-@when("another thread cleans up within {timeout:f} seconds, and a run does not mind")
+@when("another thread cleans up within {timeout:f} seconds, and a run ignores its cancel")
 def a_run_is_stuck(context: Context, timeout: float) -> None:
     context.trial = Once(reactive.stuck(_kind(context), timeout))
 
@@ -65,12 +65,12 @@ def to_a_loop_that_is_gone(context: Context, how: str) -> None:
     context.trial = Once(reactive.stopped(_kind(context), how))
 
 
-@promise("its run starts promptly", otherwise="nobody wakes the loop")
+@promise("its run starts promptly", otherwise="the loop is not woken")
 def its_run_starts(seen: Seen) -> None:
     assert seen.started
 
 
-@promise("asyncio has nothing to say", otherwise="asyncio says that this is not thread-safe")
+@promise("asyncio reports nothing", otherwise="asyncio says that this is not thread-safe")
 def nothing_is_said(seen: Seen) -> None:
     assert seen.words == []
 
@@ -85,22 +85,22 @@ def each_has_its_outcome(seen: Seen) -> None:
     assert seen.answers == 3, f"{seen.answers} of 3"
 
 
-@promise("no run goes on after that", otherwise="a run goes on after that")
+@promise("no run continues after that", otherwise="a run continues after that")
 def no_run_goes_on(seen: Seen) -> None:
     assert seen.running == 0, f"{seen.running} go on"
 
 
-@promise("what comes later is refused", otherwise="what comes later is taken, and never ended")
+@promise("what comes later is refused", otherwise="later work is accepted, and never ended")
 def later_is_refused(seen: Seen) -> None:
     assert seen.refused is not None
 
 
-@promise("who was waiting has an answer", otherwise="who was waiting gets no answer")
+@promise("the waiting request has an answer", otherwise="who was waiting gets no answer")
 def who_waited_is_answered(seen: Seen) -> None:
     assert seen.hanging == 0, f"{seen.hanging} without an answer"
 
 
-@promise("it returns, and names who is left", otherwise="nobody is named")
+@promise("it returns, and names the runs that are left", otherwise="no run is named")
 def it_names_who_is_left(seen: Seen) -> None:
     assert seen.words == ["RxLangGraphBridge._run"], f"{seen.words}"
 
@@ -111,13 +111,14 @@ def it_says_what_to_do(seen: Seen) -> None:
 
 
 @promise(
-    "all have an answer, and the registry is empty", otherwise="somebody has no answer, or is kept"
+    "all have an answer, and the registry is empty",
+    otherwise="an answer is missing, or a run is kept",
 )
 def all_have_an_answer(seen: Seen) -> None:
     assert seen.answers > 0
     assert (seen.hanging, seen.registered) == (0, 0), str(seen)
 
 
-@promise("it fails at once, and says why", otherwise="it is taken, and never answered")
+@promise("it fails at once, and says why", otherwise="it is accepted, and never answered")
 def it_fails_at_once(seen: Seen) -> None:
     assert "stopped" in str(seen.refused), f"{seen.refused!r}"

@@ -9,8 +9,8 @@ import weakref
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from tests.catalogue.loops import Stuck
-from tests.catalogue.probing import Bench, others, probe, steps
+from tests.catalogue.probe import Bench, others, probe, steps
+from tests.catalogue.probe_loop import Stuck
 
 
 @probe("HF501")
@@ -225,3 +225,66 @@ async def left_in_another_task(bench: Bench, snippet: Any) -> str | None:
     except RuntimeError as error:
         return str(error)
     return None if closed else "never left"
+
+
+@probe("HF502")
+async def jump_in_finally(bench: Bench, snippet: Any) -> str | None:
+    counted = []
+    fetching = asyncio.create_task(
+        snippet.fetch(asyncio.Event().wait, lambda: counted.append(True))
+    )
+    await steps()
+    fetching.cancel()
+    await asyncio.wait([fetching])
+    assert counted
+    return None if fetching.cancelled() else "cancelled, and returned a result"
+
+
+@probe("HF503")
+async def join_swallows_cancel(bench: Bench, snippet: Any) -> str | None:
+    client = snippet.Client(asyncio.Event().wait)
+    waiting = asyncio.create_task(client.reply())
+    await steps()
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    client.close()
+    await steps()
+    return None if waiting.cancelled() else "cancelled, and returned a result"
+
+
+@probe("HF513")
+async def cancel_skips_cleanup(bench: Bench, snippet: Any) -> str | None:
+    class Connection:
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    async def open_connection() -> Connection:
+        return connection
+
+    async def login(connection: Connection) -> None:
+        await asyncio.Event().wait()
+
+    connection = Connection()
+    connecting = asyncio.create_task(snippet.connect(open_connection, login))
+    await steps()
+    connecting.cancel()
+    await asyncio.wait([connecting])
+    return None if connection.closed else "the connection stays open"
+
+
+@probe("HF533")
+async def result_after_cancel(bench: Bench, snippet: Any) -> str | None:
+    sent = []
+    requests = snippet.Requests(lambda number, data: sent.append(number))
+    asking = asyncio.create_task(requests.request(1, "data"))
+    await steps()
+    assert sent == [1]
+    asking.cancel()
+    await asyncio.wait([asking])
+    try:
+        requests.received(1, "late")
+    except asyncio.InvalidStateError as error:
+        return repr(error)
+    return None

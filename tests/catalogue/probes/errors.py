@@ -7,7 +7,7 @@ import gc
 from collections.abc import AsyncIterator
 from typing import Any
 
-from tests.catalogue.probing import Bench, probe, steps
+from tests.catalogue.probe import Bench, probe, steps
 
 
 async def answers() -> str:
@@ -60,7 +60,7 @@ async def gather_results_unread(bench: Bench, snippet: Any) -> str | None:
         await snippet.save_all(save, ["bad", "good"])
     except BaseExceptionGroup as group:
         return None if group.subgroup(OSError) else "another error"
-    return "one was not saved, and nobody is told"
+    return "one was not saved, and the caller does not know"
 
 
 @probe("HF604")

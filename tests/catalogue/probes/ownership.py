@@ -8,7 +8,7 @@ import gc
 import weakref
 from typing import Any
 
-from tests.catalogue.probing import Bench, others, probe, steps
+from tests.catalogue.probe import Bench, others, probe, steps
 
 
 @probe("HF101")
@@ -135,18 +135,85 @@ async def gather_as_task(bench: Bench, snippet: Any) -> str | None:
 
 @probe("HF131")
 async def done_tasks_kept(bench: Bench, snippet: Any) -> str | None:
-    born: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
+    created: weakref.WeakSet[asyncio.Task[Any]] = weakref.WeakSet()
 
     async def job() -> None:
         task = asyncio.current_task()
         assert task is not None
-        born.add(task)
+        created.add(task)
 
     jobs = snippet.Jobs()
     for _ in range(100):
         jobs.start(job)
         await steps(3)
     gc.collect()
-    kept = len(born)
+    kept = len(created)
     await jobs.close()
     return f"{kept} of 100 done tasks are kept" if kept > 1 else None
+
+
+@probe("HF114")
+async def siblings_run_on(bench: Bench, snippet: Any) -> str | None:
+    class Connection:
+        closed = used_late = False
+
+        async def close(self) -> None:
+            self.closed = True
+
+    async def connect() -> Connection:
+        return connection
+
+    async def pull(connection: Connection) -> None:
+        raise OSError("lost")
+
+    async def push(connection: Connection) -> None:
+        await asyncio.sleep(1)
+        connection.used_late = connection.closed
+
+    connection = Connection()
+    copying = asyncio.create_task(snippet.copy(connect, pull, push))
+    await asyncio.sleep(2)
+    assert connection.closed
+    assert copying.exception() is not None
+    return "used after its close" if connection.used_late else None
+
+
+@probe("HF115")
+async def task_outlives_error(bench: Bench, snippet: Any) -> str | None:
+    queue: asyncio.Queue[str] = asyncio.Queue()
+    closed = asyncio.get_running_loop().create_future()
+    waiting = asyncio.create_task(snippet.next_or_closed(queue, closed))
+    await steps()
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    queue.put_nowait("item")
+    await steps()
+    return "a task without a reference has taken the item" if queue.empty() else None
+
+
+@probe("HF122")
+async def coroutine_not_awaited(bench: Bench, snippet: Any) -> str | None:
+    written: list[str] = []
+
+    async def write(items: list[str]) -> None:
+        written.extend(items)
+
+    store = snippet.Store(write)
+    store.add("item")
+    await store.close()
+    return None if written else "closed, and not written"
+
+
+@probe("HF141")
+async def task_can_never_wake(bench: Bench, snippet: Any) -> str | None:
+    client = snippet.Client()
+    answered = asyncio.create_task(client.request(1))
+    lost = asyncio.create_task(client.request(2))
+    await steps()
+    client.received(1, "answer")
+    client.reconnect()
+    await steps()
+    assert await answered == "answer"
+    if not lost.done():
+        return "still waiting after the connection was lost"
+    return None if isinstance(lost.exception(), ConnectionError) else "no error"

@@ -13,8 +13,8 @@ import threading
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
-from tests.catalogue.probing import Bench, probe, steps
-from tests.catalogue.witness import children_reaped, witness
+from tests.catalogue.probe import Bench, probe, steps
+from tests.catalogue.side_effects import children_reaped, witness
 
 POSIX = os.name == "posix"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.catalogue.probing import Bench, probe, steps
+from tests.catalogue.probe import Bench, probe, steps
 
 
 @probe("HF201")
@@ -106,3 +106,18 @@ async def slot_work_doubled(bench: Bench, snippet: Any) -> str | None:
     assert await cache.get("key") == "KEY"
     await cache.close()
     return f"fetched {len(fetches)} times" if len(fetches) > 1 else None
+
+
+@probe("HF205")
+async def task_overwritten(bench: Bench, snippet: Any) -> str | None:
+    sent = []
+
+    async def send() -> None:
+        sent.append("beat")
+
+    heartbeat = snippet.Heartbeat(send)
+    heartbeat.on_connect()
+    heartbeat.on_connect()
+    await asyncio.sleep(15)
+    await heartbeat.close()
+    return f"{len(sent)} beats at once" if len(sent) > 1 else None

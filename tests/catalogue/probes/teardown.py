@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from tests.catalogue.probing import Bench, others, probe, steps
+from tests.catalogue.probe import Bench, others, probe, steps
 
 
 @probe("HF301")
@@ -156,3 +156,30 @@ async def closed_twice(bench: Bench, snippet: Any) -> str | None:
 
     assert all(await asyncio.gather(close(), close())), "a closer returned too early"
     return f"released {releases} times" if releases > 1 else None
+
+
+@probe("HF304")
+async def close_joins_itself(bench: Bench, snippet: Any) -> str | None:
+    class Transport:
+        closed = False
+
+        def close(self) -> None:
+            self.closed = True
+
+    class Lines:
+        def __init__(self) -> None:
+            self.left = ["bye", "hello"]
+
+        def __aiter__(self) -> Lines:
+            return self
+
+        async def __anext__(self) -> str:
+            if not self.left:
+                raise StopAsyncIteration
+            return self.left.pop()
+
+    transport = Transport()
+    connection = snippet.Connection(Lines(), transport)
+    await steps()
+    await asyncio.wait([connection._task])
+    return None if transport.closed else "the transport is still open"

@@ -9,8 +9,8 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from tests.catalogue.loops import Livelocked, ProbeLoop, Stuck
-from tests.catalogue.probing import Bench, others, probe, steps
+from tests.catalogue.probe import Bench, others, probe, steps
+from tests.catalogue.probe_loop import Livelocked, ProbeLoop, Stuck
 
 
 def on_a_thread(function: Callable[[], Any]) -> Any:
@@ -52,7 +52,7 @@ async def foreign_thread_set(bench: Bench, snippet: Any) -> str | None:
 
 
 @probe("HF403")
-async def loop_asked_in_thread(bench: Bench, snippet: Any) -> str | None:
+async def get_event_loop_in_thread(bench: Bench, snippet: Any) -> str | None:
     seen = []
 
     async def changed(path: str) -> None:
@@ -142,20 +142,20 @@ def submit_to_stopped_loop(bench: Bench, snippet: Any) -> str | None:
 
 
 @contextlib.contextmanager
-def blocking_waits_told() -> Iterator[list[str]]:
+def blocking_waits() -> Iterator[list[str]]:
     """Make a wait that would block a running loop raise instead, and keep a note of it."""
     plain = concurrent.futures.Future.result
-    told: list[str] = []
+    reported: list[str] = []
 
     def result(self: Any, timeout: float | None = None) -> Any:
         if not self.done() and asyncio._get_running_loop() is not None:
-            told.append("the loop waits for itself")
+            reported.append("the loop waits for itself")
             raise concurrent.futures.CancelledError
         return plain(self, timeout)
 
     concurrent.futures.Future.result = result  # type: ignore[method-assign]
     try:
-        yield told
+        yield reported
     finally:
         concurrent.futures.Future.result = plain  # type: ignore[method-assign]
 
@@ -168,12 +168,12 @@ async def loop_waits_for_itself(bench: Bench, snippet: Any) -> str | None:
     store = snippet.Store(load)
     assert await asyncio.to_thread(store.get, "key") == "KEY"
     with (
-        blocking_waits_told() as told,
+        blocking_waits() as reported,
         contextlib.suppress(RuntimeError, concurrent.futures.CancelledError),
     ):
         store.get("key")
     await steps()
-    return told[0] if told else None
+    return reported[0] if reported else None
 
 
 @probe("HF424")
@@ -236,7 +236,7 @@ def livelock(bench: Bench, snippet: Any) -> str | None:
 
 
 @probe("HF441")
-async def race_across_await(bench: Bench, snippet: Any) -> str | None:
+async def fails_under_schedule(bench: Bench, snippet: Any) -> str | None:
     async def save(total: int) -> None:
         await asyncio.sleep(1)
 
@@ -250,11 +250,20 @@ async def invariant_broken(bench: Bench, snippet: Any) -> str | None:
     async def announce(name: str) -> None:
         await asyncio.sleep(0)
 
-    room = snippet.Room(announce)
-    joining = [asyncio.create_task(room.join(name)) for name in ("ann", "bob")]
+    meeting = snippet.Meeting(announce)
+    joining = [asyncio.create_task(meeting.join(name)) for name in ("ann", "bob")]
     broken = 0
     while not all(task.done() for task in joining):
-        broken += not room.holds()
+        broken += not meeting.is_consistent()
         await asyncio.sleep(0)
-    assert room.holds()
+    assert meeting.is_consistent()
     return "a member without a seat" if broken else None
+
+
+@probe("HF443")
+async def fails_in_normal_run(bench: Bench, snippet: Any) -> str | None:
+    mailbox = snippet.Mailbox()
+    await mailbox.send("first")
+    await mailbox.send("second")
+    received = await mailbox.receive_all()
+    return None if received == ["first", "second"] else f"received only {received}"

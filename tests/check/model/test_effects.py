@@ -1,11 +1,12 @@
-"""What a function does, and what is done for it: over calls, overriding, parameters."""
+"""Effects of a function: through calls, overriding methods and parameters."""
 
 from __future__ import annotations
 
-from holdfast.check.model.effects import effects, members, runs
-from holdfast.check.model.guards import locks_over
-from holdfast.check.model.module import Module
-from holdfast.check.source import parse
+from handfast._check.model.operations.effects import effects
+from handfast._check.model.operations.locks import locks_over
+from handfast._check.model.syntax.call_graph import members, runs
+from handfast._check.model.syntax.module import Module
+from handfast._check.source import parse
 
 SOURCE = """\
 import asyncio

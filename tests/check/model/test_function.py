@@ -6,9 +6,9 @@ import ast
 
 import pytest
 
-from holdfast.check.model.function import Function, names_in
-from holdfast.check.model.module import Module
-from holdfast.check.source import parse
+from handfast._check.model.syntax.function import Function, names_in
+from handfast._check.model.syntax.module import Module
+from handfast._check.source import parse
 
 
 def module(source: str) -> Module:
@@ -161,3 +161,26 @@ def test_decorators_belong_to_the_outside() -> None:
 
 def test_names_in_an_expression() -> None:
     assert set(names_in(ast.parse("a + b.c", mode="eval").body)) == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("use", "roots"),
+    [
+        ("for t in self.a:\n        use(t)\n    for t in self.b:\n        pass", {"self.a"}),
+        ("for t in self.a:\n        pass\n    for t in self.b:\n        use(t)", {"self.b"}),
+        ("[use(t) for t in self.a]\n    [t for t in self.b]", {"self.a"}),
+        (
+            "for t in self.a:\n        pass\n    for t in self.b:\n        pass\n    use(t)",
+            {"self.a", "self.b"},
+        ),
+        ("t = self.c\n    for t in self.a:\n        use(t)", {"self.a", "self.c"}),
+    ],
+)
+def test_a_loop_variable_of_two_loops_comes_from_the_loop_around_it(
+    use: str, roots: set[str]
+) -> None:
+    source = f"class C:\n  def f(self):\n    {use}\n"
+    module = Module(parse("x.py", source.encode()), "x")
+    (function,) = [each for each in module.functions if each.name == "f"]
+    (call,) = [each for each in function.calls if ast.unparse(each.func) == "use"]
+    assert function.roots(call.args[0]) == roots

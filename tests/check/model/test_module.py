@@ -6,8 +6,8 @@ import ast
 
 import pytest
 
-from holdfast.check.model.module import Module
-from holdfast.check.source import parse
+from handfast._check.model.syntax.module import Module
+from handfast._check.source import parse
 
 
 def module(source: str, path: str = "x.py", name: str = "pkg.x") -> Module:

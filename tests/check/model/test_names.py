@@ -1,4 +1,4 @@
-"""What a name stands for, however it was imported."""
+"""Full names, for each form of import."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from holdfast.check.model.names import Names, dotted
+from handfast._check.model.syntax.names import Names, dotted
 
 
 def resolve(imports: str, expression: str, package: str = "") -> str:

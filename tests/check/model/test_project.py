@@ -1,4 +1,4 @@
-"""What is known over all files."""
+"""Classes and functions across files, and what other files end."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.check.model.module import Module
-from holdfast.check.model.project import Project, count_ended, ended_names
-from holdfast.check.source import parse
+from handfast._check.model.syntax.module import Module
+from handfast._check.model.syntax.project import Project, count_ended, ended_names, exported_names
+from handfast._check.source import parse
 
 
 @pytest.mark.parametrize(
@@ -136,5 +136,15 @@ def test_a_file_that_is_nested_too_deeply_is_borne(
         raise RecursionError
 
     project = write(tmp_path, near="x = 1\n")
-    monkeypatch.setattr("holdfast.check.model.project.Module", deep)
+    monkeypatch.setattr("handfast._check.model.syntax.project.Module", deep)
     assert project.module("pkg.near") is None
+
+
+@pytest.mark.parametrize(
+    "line", ["x.cancel(" * 40_000, "a.t.cancel()," * 40_000, "  " + "a=" * 400_000]
+)
+def test_a_very_long_line_is_read_once(line: str) -> None:
+    # Attack 15: these took a minute and more, because each match looked at the whole line again.
+    content = f"class A:\n  def close(self):\n    create_task\n{line}\n".encode()
+    assert ended_names(content) <= {"t"}
+    assert exported_names(content) == {"class A"}

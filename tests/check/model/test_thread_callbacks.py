@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.check import check, jobs
-from holdfast.check.model.module import Module
-from holdfast.check.model.roles import on_threads
-from holdfast.check.model.thread_callbacks import declare
-from holdfast.check.source import parse
+from handfast._check.engine import parallel as jobs
+from handfast._check.model.syntax.module import Module
+from handfast._check.model.threads.callbacks import declare
+from handfast._check.model.threads.foreign_threads import thread_targets
+from handfast._check.source import parse
+from handfast.check import check
 
 SOURCE = """\
 import asyncio
@@ -29,7 +30,7 @@ def heard_on_thread(callback: str, call: str, imports: str = "") -> bool:
     source = SOURCE.format(call=call, imports=imports)
     module = Module(parse("app/ear.py", source.encode()), "app.ear")
     declare(module, [callback])
-    found = {function.name for function in on_threads(module)}
+    found = {function.name for function in thread_targets(module)}
     assert found <= {"heard", "<lambda>"}
     return bool(found)
 
@@ -55,7 +56,7 @@ def test_what_it_is_given_runs_on_a_thread(callback: str, call: str, imports: st
             parse("x.py", SOURCE.format(call=call, imports=imports).encode()), "app.ear"
         )
         declare(module, [callback])
-        assert {each.name for each in on_threads(module)} == callback_names
+        assert {each.name for each in thread_targets(module)} == callback_names
     else:
         assert heard_on_thread(callback, call, imports)
 
@@ -88,7 +89,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def settle(folder: Path, callbacks: str) -> None:
-    text = f"[tool.holdfast.check]\nthread-callbacks = [{callbacks}]\n"
+    text = f"[tool.handfast.check]\nthread-callbacks = [{callbacks}]\n"
     (folder / "pyproject.toml").write_text(text)
 
 
@@ -118,7 +119,7 @@ def test_the_nearest_file_says_it_for_its_own_folder(here: Path) -> None:
     assert found.place.path == "inner/three.py"
 
 
-def test_a_file_that_is_excused_from_a_code_still_knows_its_threads(here: Path) -> None:
+def test_a_file_that_ignores_a_code_still_knows_its_threads(here: Path) -> None:
     settle(here, '"audio.*.connect"')
     with (here / "pyproject.toml").open("a") as file:
         file.write('per-file-ignores = {"one.py" = ["HF2"]}\n')

@@ -1,8 +1,8 @@
-"""Python imports this by its name when it starts. It makes a command tell, on a pipe, that it has come
-to a certain point, so that it can be killed right there and not at some time.
+"""Python imports this when it starts. It makes a command write to a pipe when it reaches a certain
+point, so that the test can kill it there.
 
-    worker     a worker has begun to read code
-    replace    a file is written, and about to take its place; here the command also stops
+    worker     a worker has begun to parse
+    replace    a file is written and about to be moved into place; the command also stops here
 """
 
 from __future__ import annotations
@@ -11,34 +11,34 @@ import os
 import signal
 import sys
 
-_HEARD_ON = os.environ.get("HOLDFAST_HEARD_ON", "")
+_SIGNAL_FD = os.environ.get("HANDFAST_SIGNAL_FD", "")
 _PARENT = os.getpid()
-_HALT_AT = os.environ.get("HOLDFAST_HALT_AT", "")
+_HALT_AT = os.environ.get("HANDFAST_HALT_AT", "")
 
 
-def _tell() -> None:
+def _signal() -> None:
     try:
-        os.write(int(_HEARD_ON), b".")
-    except BlockingIOError:  # nobody listens any more: enough was heard
+        os.write(int(_SIGNAL_FD), b".")
+    except BlockingIOError:  # the pipe is full: the test has read enough
         pass
 
 
 def _halt(*_: object, **__: object) -> None:
-    _tell()
+    _signal()
     while True:
         signal.pause()
 
 
-def _tell_of_a_worker(event: str, _: object) -> None:
-    """It gets code only when all workers are there: a Ctrl-C in the middle of a fork would be lost, as
-    Python ignores what its own callbacks raise there."""
+def _signal_worker(event: str, _: object) -> None:
+    """It parses only when all workers have started: a Ctrl-C during a fork would be lost, since Python
+    ignores what its own callbacks raise there."""
     if event == "compile" and os.getpid() != _PARENT:
-        _tell()
+        _signal()
 
 
-if _HEARD_ON:
+if _SIGNAL_FD:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     if _HALT_AT == "worker":
-        sys.addaudithook(_tell_of_a_worker)
+        sys.addaudithook(_signal_worker)
     elif _HALT_AT == "replace":
         os.replace = _halt

@@ -1,4 +1,4 @@
-"""Programs that tell the suite, on a pipe, that they are running: one byte for each run."""
+"""Programs that write one byte to a pipe for each run."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import asyncio
 import os
 import signal
 
-import holdfast
+import handfast
 
 __all__ = ["held_child", "two_tasks"]
 
-if os.environ.get("HOLDFAST_HEARD_ON"):
+if os.environ.get("HANDFAST_SIGNAL_FD"):
     # A shell that runs the suite in the background has its children ignore Ctrl-C.
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-def _tell() -> None:
-    heard_on = os.environ.get("HOLDFAST_HEARD_ON")
-    if heard_on:
+def _signal() -> None:
+    signal_fd = os.environ.get("HANDFAST_SIGNAL_FD")
+    if signal_fd:
         try:
-            os.write(int(heard_on), b".")
-        except BlockingIOError:  # nobody listens any more: enough was heard
+            os.write(int(signal_fd), b".")
+        except BlockingIOError:  # the pipe is full: the test has read enough
             pass
 
 
 async def two_tasks() -> None:
-    """Nothing is wrong with it."""
-    _tell()
+    """A program without bugs."""
+    _signal()
 
     async def works() -> None:
         for _ in range(5):
@@ -36,7 +36,7 @@ async def two_tasks() -> None:
 
 
 async def held_child() -> None:
-    """A child that would run for a minute, and somebody who ends it."""
-    async with holdfast.Process("sleep", "60", grace=0):
-        _tell()
+    """A child that would run for a minute, and is ended."""
+    async with handfast.Process("sleep", "60", grace=0):
+        _signal()
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""Programs for `holdfast stress`: one that keeps what it starts, one that fails by itself."""
+"""Programs for `handfast stress`: one that keeps what it starts, one that fails by itself."""
 
 from __future__ import annotations
 

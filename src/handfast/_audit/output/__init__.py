@@ -1,0 +1,1 @@
+"""How the report of an audit is shown. One file for each output."""

@@ -1,0 +1,215 @@
+"""Tasks that run until they are cancelled, and whether anything cancels them.
+
+A task is endless if its body has a `while True` with no exit. It is not reported where anything may
+end it: a cancel, a join, a signal, other code that gets the task, or another file that names the
+attribute. "Never" is a strong claim, so each doubt counts against it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from handfast._check.model.operations.operations import operations
+from handfast._check.model.syntax.ancestors import is_true
+from handfast._check.model.syntax.call_graph import awaited_from, members, reached_from
+from handfast._check.model.syntax.children import walk_here
+from handfast._check.model.syntax.control_flow import catches_cancellation
+from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.memo import remembered
+from handfast._check.model.syntax.module import Class, Module
+from handfast._check.model.syntax.project import ended_names
+from handfast._check.model.tasks.creation import TaskCreation
+from handfast._check.model.tasks.method_roles import close_methods
+from handfast._check.model.tasks.owned import bodies_in, creates_tasks, owned_tasks
+from handfast._check.model.vocabulary import INSPECTING, LOGGING, PUTTING_ONE, TASK_QUERIES
+
+# Methods of a task, or of a container of tasks, that neither end a task nor return one.
+_HARMLESS_METHODS = TASK_QUERIES | (PUTTING_ONE - {"setdefault"}) | {
+    "cancelling", "remove_done_callback", "discard", "remove",
+}  # fmt: skip
+_HARMLESS_FUNCTIONS = INSPECTING | {"hasattr"}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EndlessTask:
+    """A task in an attribute, and its loop without an exit."""
+
+    root: str
+    creation: TaskCreation
+    loop: ast.While
+    loop_module: Module
+
+
+@remembered
+def never_ended(klass: Class) -> tuple[EndlessTask, ...]:
+    """The endless tasks that a class creates in its own methods and that nothing can end."""
+    # In this order: whether all bases are known may need other files.
+    if not creates_tasks(klass) or not klass.is_complete:
+        return ()
+    return tuple(
+        endless
+        for owned in owned_tasks(klass)
+        for creation in owned.creations
+        if creation.function.klass is klass
+        and (endless := _endless_task(klass, owned.root, creation))
+        if not is_end_known(klass, owned.root) and not is_signalled(klass, creation)
+    )
+
+
+def _endless_task(klass: Class, root: str, creation: TaskCreation) -> EndlessTask | None:
+    for body in bodies_in(klass, creation):
+        for function in awaited_from(body):
+            loop = endless_loop(function)
+            if loop is not None:
+                return EndlessTask(root, creation, loop, function.module)
+    return None
+
+
+@remembered
+def endless_loop(function: Function) -> ast.While | None:
+    """The `while True` of a coroutine function that only a cancellation leaves."""
+    if not function.is_async or function.is_generator:
+        return None
+    for node in function.nodes:
+        if isinstance(node, ast.While) and is_true(node.test):
+            # A loop without an `await` blocks the event loop, which is another bug.
+            if _suspends(node) and not any(_exits(node.body, inner=False)):
+                return node
+    return None
+
+
+def _suspends(loop: ast.While) -> bool:
+    return any(
+        isinstance(each, (ast.Await, ast.AsyncFor, ast.AsyncWith)) for each in walk_here(loop)
+    )
+
+
+def _exits(body: list[ast.stmt], inner: bool) -> Iterator[ast.stmt]:
+    """The statements that leave the loop around `body`, without those that handle a cancellation."""
+    for stmt in body:
+        match stmt:
+            case ast.Return() | ast.Raise():
+                yield stmt
+            case ast.Break() if not inner:
+                yield stmt
+            case ast.For() | ast.AsyncFor() | ast.While():
+                yield from _exits(stmt.body, True)
+                yield from _exits(stmt.orelse, inner)
+            case ast.Try() | ast.TryStar():
+                for part in (stmt.body, stmt.orelse, stmt.finalbody):
+                    yield from _exits(part, inner)
+                for handler in stmt.handlers:
+                    if not _is_for_cancellation(handler):
+                        yield from _exits(handler.body, inner)
+            case ast.If():
+                yield from _exits(stmt.body, inner)
+                yield from _exits(stmt.orelse, inner)
+            case ast.With() | ast.AsyncWith():
+                yield from _exits(stmt.body, inner)
+            case ast.Match():
+                for case in stmt.cases:
+                    yield from _exits(case.body, inner)
+
+
+def _is_for_cancellation(handler: ast.ExceptHandler) -> bool:
+    # `except (CancelledError, OSError)` is an exit: an OSError ends the loop as well.
+    kind = handler.type
+    return isinstance(kind, (ast.Name, ast.Attribute)) and catches_cancellation(kind)
+
+
+# --- what ends it --------------------------------------------------------------------------------
+
+
+def is_end_known(klass: Class, root: str) -> bool:
+    """Whether anything may end a task in this attribute: this class, code that gets hold of the task,
+    or another file."""
+    module = klass.module
+    plain = root.removeprefix("self.")
+    if plain in _named_in(module) or any(
+        _exposes(module, node) for node in _attributes(module).get(plain, ())
+    ):
+        return True
+    # On whatever object: another file has another name for the object, and the attribute in common.
+    if module.project is not None and plain in module.project.ended_elsewhere:
+        return True
+    return any(
+        each.root == root and each.kind in ("cancel", "join")
+        for function in members(klass)
+        for each in operations(function)
+    )
+
+
+def is_signalled(klass: Class, creation: TaskCreation) -> bool:
+    """Whether a close method sets or closes something that the task reads."""
+    read = {
+        each.root
+        for body in creation.bodies
+        for function in reached_from(body)
+        for each in operations(function)
+        if each.kind in ("read", "use")
+    }
+    return any(
+        each.root in read
+        for method in close_methods(klass)
+        for function in reached_from(method)
+        for each in operations(function)
+        if each.kind in ("signal", "close", "cancel") or _sends_signal(each.node)
+    )
+
+
+def _sends_signal(node: ast.AST) -> bool:
+    """`queue.put_nowait(None)`, or a flag that is set."""
+    match node:
+        case ast.Call(ast.Attribute(attr="put_nowait" | "put")):
+            return True
+        # `self._running = False`, which the loop may test.
+        case ast.Assign(value=ast.Constant(bool())):
+            return True
+    return False
+
+
+@remembered
+def _named_in(module: Module) -> frozenset[str]:
+    """The attribute names that the file cancels or joins, on any object, or has as strings.
+
+    A string counts because of `getattr(self, name).cancel()` over a list of names.
+    """
+    strings = {
+        node.value
+        for node in ast.walk(module.source.tree)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    return frozenset(strings | ended_names(module.source.text.encode()))
+
+
+@remembered
+def _attributes(module: Module) -> dict[str, list[ast.Attribute]]:
+    found: dict[str, list[ast.Attribute]] = {}
+    for node in ast.walk(module.source.tree):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            found.setdefault(node.attr, []).append(node)
+    return found
+
+
+def _exposes(module: Module, node: ast.expr) -> bool:
+    """Whether other code may get hold of a task where the attribute that keeps it is read."""
+    parent = module.parents.get(node)
+    match parent:
+        case ast.Attribute(attr=attr):
+            return attr not in _HARMLESS_METHODS
+        # `self._tasks[key] = task` and `del self._tasks[key]` do not return a task.
+        case ast.Subscript(ctx=ast.Store() | ast.Del()):
+            return False
+        case ast.Compare() | ast.UnaryOp() | ast.If() | ast.While() | ast.Assert() | ast.Expr():
+            return False
+        case ast.IfExp(test):
+            return test is not node
+        case ast.BoolOp():
+            return _exposes(module, parent)
+        case ast.Call(ast.Name(name)) if name in _HARMLESS_FUNCTIONS:
+            return False
+        case ast.Call(ast.Attribute(attr=attr)) if attr in LOGGING:
+            return False
+    return True

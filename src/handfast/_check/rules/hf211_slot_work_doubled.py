@@ -1,0 +1,169 @@
+"""HF211: something is opened only if it is not open yet, and two callers open it both.
+
+Reported: a coroutine method tests whether an attribute is set, and if not, stores in it what it awaits
+from a call that opens something (`connect`, `create_pool`, ...), without a lock, while the class also
+closes the attribute: the value that is overwritten is never closed. Pedantic: other values.
+Also an update that another caller's update is lost in: `n = self.count`, an `await`, `self.count = n + 1`;
+and a test whether enough is left (`if self.seats >= n`), an `await`, and then `self.seats -= n`.
+Not reported: under a lock; where the attribute or a flag is tested or set again between; in start and
+close methods; where all calls are in loops that await each.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from handfast._check.finding import Finding
+from handfast._check.model.operations.guards import (
+    is_presence_test,
+    is_serial,
+    tests_around,
+)
+from handfast._check.model.operations.locks import locks_over
+from handfast._check.model.operations.operations import operations
+from handfast._check.model.syntax.ancestors import last_name
+from handfast._check.model.syntax.call_graph import members
+from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.module import Class, Module
+from handfast._check.model.tasks.method_roles import is_close_name, is_start_name
+from handfast._check.rules.rule import Rule, line_of, once_per_place, related, report
+
+_OPENING = re.compile(
+    r"_*(a|async_|do_)?(connect|open|dial|login|launch|create_(pool|connection|session|client|engine))"
+    r"(_\w+)?"
+)
+
+
+_STORING = {ast.Assign, ast.AugAssign}
+
+
+@once_per_place
+def check(module: Module) -> Iterator[Finding]:
+    for klass in module.classes.values():
+        for function in klass.functions:
+            if function.is_async and not is_close_name(function.name):
+                yield from _in(klass, function)
+                yield from _updates(klass, function)
+
+
+def _in(klass: Class, function: Function) -> Iterator[Finding]:
+    for node in function.nodes:
+        if not isinstance(node, ast.If):
+            continue
+        for stmt in node.body:
+            match stmt:
+                case ast.Assign([target], ast.Await(ast.Call(func))):
+                    if root := _missing(function, node.test, target):
+                        yield from _finding(klass, function, node, stmt, root, last_name(func))
+
+
+def _missing(function: Function, test: ast.expr, target: ast.expr) -> str:
+    """The attribute that is stored, if the test is true when it, or its key, is not there yet."""
+    match test, target:
+        case ast.UnaryOp(ast.Not()) | ast.Compare(_, [ast.Is() | ast.Eq()]), ast.Attribute():
+            root = f"self.{function.own_attribute(target)}"
+            return root if is_presence_test(function, test, root) else ""
+        case ast.Compare(_, [ast.NotIn()], [container]), ast.Subscript(value):
+            name = function.name_of(value)
+            return name if name.startswith("self.") and name == function.name_of(container) else ""
+    return ""
+
+
+def _finding(
+    klass: Class, function: Function, test: ast.If, stmt: ast.stmt, root: str, opener: str
+) -> Iterator[Finding]:
+    if _sets_first(test, stmt) or locks_over(klass, function, stmt) or is_serial(klass, function):
+        return
+    opens = _OPENING.fullmatch(opener) is not None and not is_start_name(function.name)
+    closed = opens and any(
+        each.kind == "close" and each.root == root
+        for other in members(klass)
+        for each in operations(other)
+    )
+    yield report(
+        "HF211",
+        klass.module,
+        stmt,
+        f"`{root}` is tested on line {line_of(test)} and stored after an `await`, so two callers of "
+        f"`{function.name}` both run `{opener}`, and one result is lost: use a lock",
+        related(klass.module, test.test, "a second caller passes this test as well"),
+        pedantic=not closed,
+    )
+
+
+# --- updates --------------------------------------------------------------------------------------
+
+
+def _updates(klass: Class, function: Function) -> Iterator[Finding]:
+    """Where an attribute is read or tested, and changed by that after an `await`."""
+    for node in function.nodes:
+        if type(node) not in _STORING:
+            continue
+        match node:
+            case ast.Assign([ast.Attribute() as target], ast.BinOp() as value):
+                read = _read_before(function, target, value)
+            case ast.AugAssign(ast.Attribute() as target, ast.Sub()):
+                read = _tested_before(function, target, node)
+            case _:
+                continue
+        flow = function.flow
+        if read is None or not flow.suspends_between(flow.of(read), flow.of(node)):
+            continue
+        root = function.name_of(target)
+        if _is_read_again(function, root, read, node) or locks_over(klass, function, node):
+            continue
+        if locks_over(klass, function, read) or is_serial(klass, function):
+            continue
+        yield report(
+            "HF211",
+            klass.module,
+            node,
+            f"`{root}` is read on line {line_of(read)} and changed here after an `await`: of two callers "
+            f"of `{function.name}` both see the old value, and one change is lost or one too many: use a "
+            "lock, or read and change it without an `await` between",
+            related(klass.module, read, "read here"),
+        )
+
+
+def _read_before(function: Function, target: ast.Attribute, value: ast.BinOp) -> ast.expr | None:
+    """The `self.x` in `n = self.x`, for `self.x = n + 1`. A position that moves by what was read, as that
+    of a file, has one reader."""
+    match value:
+        case ast.BinOp(ast.Name(name), _, ast.Constant()):
+            match function.assigned.get(name):
+                case [ast.Attribute() as source] if function.own_attribute(source):
+                    return source if function.name_of(source) == function.name_of(target) else None
+    return None
+
+
+def _tested_before(function: Function, target: ast.Attribute, node: ast.AST) -> ast.expr | None:
+    """The test of an `if` around that compares the attribute with the amount."""
+    root = function.name_of(target)
+    if not function.own_attribute(target):
+        return None
+    for test, in_body in tests_around(function, node):
+        match test:
+            case ast.If(ast.Compare(left, [ast.Gt() | ast.GtE()], [_])) if in_body:
+                if function.name_of(left) == root:
+                    return left
+    return None
+
+
+def _is_read_again(function: Function, root: str, read: ast.expr, node: ast.AST) -> bool:
+    """Whether the function reads or changes the attribute in other places, too: perhaps a second test."""
+    lines = range(line_of(read) + 1, line_of(node))
+    return any(
+        isinstance(each, ast.Attribute) and each.lineno in lines and function.name_of(each) == root
+        for each in function.nodes
+    )
+
+
+def _sets_first(test: ast.If, stmt: ast.stmt) -> bool:
+    """Whether the block stores something before: perhaps a flag that keeps a second caller out."""
+    before = test.body[: test.body.index(stmt)]
+    return any(isinstance(each, ast.Assign | ast.If | ast.AnnAssign) for each in before)
+
+
+RULE = Rule("HF211", check, needs=("<filling>|<updating>",))

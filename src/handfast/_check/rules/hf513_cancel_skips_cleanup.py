@@ -1,0 +1,279 @@
+"""HF513: clean-up is only in an `except Exception`, and a cancellation does not pass there.
+
+Reported: a coroutine function acquires something, and a `try` that can suspend closes or releases it in
+an `except Exception` that raises again, which shows that an error must not leave it open; a
+CancelledError does leave it open, because it is no `Exception`. The same for a close method of the
+object itself, for a lock of the object that the function has acquired, for a task that the function has
+created and that only the handler cancels, and for a flag of the object (`self._connecting`) that is set
+before the `try`, and reset after it and in the handler. Also where the handler only sets a flag, and a
+`finally` releases something if that is set.
+Not reported: where a `finally`, a handler of `BaseException` or `CancelledError`, or a `try` around it
+releases it as well, and where nothing in the `try` suspends.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from handfast._check.finding import Finding
+from handfast._check.model.syntax.ancestors import (
+    TRY,
+    AnyTry,
+    ancestors,
+    calls_in,
+    nodes_in,
+)
+from handfast._check.model.syntax.control_flow import catches_cancellation
+from handfast._check.model.syntax.function import Function, names_in
+from handfast._check.model.syntax.handlers import Handler, handlers
+from handfast._check.model.syntax.module import Module
+from handfast._check.model.tasks.awaited import awaits_in
+from handfast._check.model.tasks.creation import any_creation_in
+from handfast._check.model.vocabulary import CLOSING
+from handfast._check.rules.rule import Rule, line_of, related, report
+
+_RELEASING = CLOSING | {"cancel", "abort", "unlink", "wait_closed", "rollback", "cleanup"}
+_RELEASED = re.compile(
+    r"_*(?:\w+_)?(?:close|closed|release|released|abort|rollback|disconnect|terminate)(?:_connection)?"
+)
+_PLAIN = {"Exception", "builtins.Exception"}
+_FAILURES = _PLAIN | {"OSError", "IOError", "EnvironmentError", "ConnectionError"}
+
+
+def check(module: Module) -> Iterator[Finding]:
+    for function in module.functions:
+        for handler in handlers(function) if function.is_async else ():
+            if not _PLAIN.isdisjoint(handler.kinds):
+                yield from _skipped(handler)
+            if not _FAILURES.isdisjoint(handler.kinds):
+                yield from _unflagged(handler)
+
+
+def _raises_at_end(handler: ast.ExceptHandler) -> bool:
+    return isinstance(handler.body[-1], ast.Raise)
+
+
+def _skipped(handler: Handler) -> Iterator[Finding]:
+    function, tried = handler.function, handler.tried
+    wait = next(awaits_in(tried.body), None)
+    if wait is None or any(catches_cancellation(h.type) for h in tried.handlers):
+        return
+    if _raises_at_end(handler.node):
+        released = _released(function, handler.node.body)
+        names = [name for name in released if _is_open_at(function, tried, name)]
+    else:
+        released = _ended_tasks(function, tried, handler.node.body)
+        names = list(released)
+    if not names:
+        yield from _flag_kept(handler, wait)
+    elif not _is_released_around(function, tried, set(names)):
+        name = names[0]
+        what = (
+            "the object is not closed"
+            if name == function.self_here
+            else f"`{name}` is not released"
+        )
+        yield report(
+            "HF513",
+            function.module,
+            handler.node.type or handler.node,
+            f"A cancellation at the `await` on line {line_of(wait)} skips this `except Exception`, so "
+            f"{what} then: use `except BaseException`, or a `finally`",
+            related(function.module, wait, "the CancelledError is raised here"),
+            related(function.module, released[name], "released here, for an error only"),
+        )
+
+
+def _unflagged(handler: Handler) -> Iterator[Finding]:
+    """`except OSError: broken = True; raise`, and `finally: if broken: stream.abort()`."""
+    function, tried = handler.function, handler.tried
+    wait = next(awaits_in(tried.body), None)
+    if wait is None or not _raises_at_end(handler.node):
+        return
+    if any(catches_cancellation(each.type) for each in tried.handlers):
+        return
+    flags = {
+        target.id
+        for stmt in handler.node.body
+        if isinstance(stmt, ast.Assign)
+        and isinstance(stmt.value, ast.Constant)
+        and stmt.value.value
+        for target in stmt.targets
+        if isinstance(target, ast.Name)
+    }
+    for node in nodes_in(tried.finalbody):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id in flags:
+            released = _released(function, node.body)
+            for name in list(released)[:1]:
+                yield report(
+                    "HF513",
+                    function.module,
+                    handler.node.type or handler.node,
+                    f"A cancellation at the `await` on line {line_of(wait)} is not caught here, so "
+                    f"`{node.test.id}` is not set and the `finally` does not release `{name}`: catch "
+                    "CancelledError as well, and raise it again",
+                    related(function.module, wait, "the CancelledError is raised here"),
+                    related(function.module, released[name], "released here, after an error only"),
+                )
+
+
+def _released(function: Function, body: list[ast.stmt]) -> dict[str, ast.Call]:
+    """What a block closes or releases, by name: `writer.close()`, `pool.release(connection)`."""
+    found: dict[str, ast.Call] = {}
+    for call in calls_in(body):
+        match call:
+            case ast.Call(ast.Attribute(receiver, method), arguments) if _releases(method):
+                for each in arguments or [receiver]:
+                    if name := function.name_of(each):
+                        found.setdefault(name, call)
+    return found
+
+
+def _releases(method: str) -> bool:
+    return method in _RELEASING or _RELEASED.fullmatch(method) is not None
+
+
+def _ended_tasks(function: Function, tried: AnyTry, body: list[ast.stmt]) -> dict[str, ast.Call]:
+    """The tasks of the function that a block cancels, and for which the `try` does not wait: an `await`
+    of a task passes the cancellation on to it."""
+    waited = {name for each in awaits_in(tried.body) for name in names_in(each)}
+    found: dict[str, ast.Call] = {}
+    for call in calls_in(body):
+        match call:
+            case ast.Call(ast.Attribute(ast.Name(name), "cancel"), []):
+                pass
+            case ast.Call(ast.Attribute(_, "cancel_task"), [ast.Name(name), *_]):
+                pass
+            case _:
+                continue
+        values = function.assigned.get(name, ())
+        if name not in waited and any(any_creation_in(function, each) for each in values):
+            found.setdefault(name, call)
+    return found
+
+
+def _is_open_at(function: Function, tried: AnyTry, name: str) -> bool:
+    """Whether the function itself has acquired it in a local name, before the `try` or in it, or it is
+    the object itself, in a method that opens or uses it."""
+    if name == function.self_here:
+        return True
+    if name.startswith("self."):
+        return _is_acquired_before(function, tried, name)
+    return any(
+        isinstance(value, ast.Await | ast.Call)
+        and (value.lineno < tried.lineno or _is_assigned_before_wait(function, value, tried))
+        for value in function.assigned.get(name, ())
+    )
+
+
+def _is_assigned_before_wait(function: Function, value: ast.expr, tried: AnyTry) -> bool:
+    """Whether the `try` suspends again after this value: until an `await` has returned, there is nothing
+    to release."""
+    flow = function.flow
+    start = flow.of(value)
+    return any(value is each for each in nodes_in(tried.body)) and any(
+        step is not start and flow.reaches(start, step, {flow.of(each) for each in tried.handlers})
+        for step in map(flow.of, awaits_in(tried.body))
+    )
+
+
+def _is_acquired_before(function: Function, tried: AnyTry, name: str) -> bool:
+    """`await self._lock.acquire()` just before the `try`."""
+    for node in function.nodes:
+        match node:
+            case ast.Await(ast.Call(ast.Attribute(lock, "acquire"))) if node.lineno < tried.lineno:
+                if function.name_of(lock) == name:
+                    return True
+    return False
+
+
+def _flag_kept(handler: Handler, wait: ast.AST) -> Iterator[Finding]:
+    """A flag of the object that an error and the normal way reset, and a cancellation does not."""
+    function, tried = handler.function, handler.tried
+    block = _block_around(function, tried)
+    at = block.index(tried) if tried in block else 0
+    # Before: the statements just above the `try`. After: those that follow it, and its `else`.
+    before, after = _flags(function, block[:at]), [*tried.orelse, *block[at + 1 :], *tried.body]
+    reset, reset_after = _flags(function, handler.node.body), _flags(function, after)
+    for name, (node, value) in reset.items():
+        was, again = before.get(name), reset_after.get(name)
+        if was is None or again is None or was[1] == value or again[1] != value:
+            continue
+        if _is_stored_around(function, tried, name):
+            continue
+        yield report(
+            "HF513",
+            function.module,
+            handler.node.type or handler.node,
+            f"A cancellation at the `await` on line {line_of(wait)} skips this `except Exception`, so "
+            f"`{name}` stays {was[1]} for ever: use a `finally`",
+            related(function.module, was[0], "set here"),
+            related(function.module, node, "reset here, for an error only"),
+        )
+
+
+def _block_around(function: Function, node: ast.stmt) -> list[ast.stmt]:
+    up = function.module.parents.get(node)
+    blocks = (getattr(up, name, None) for name in ("body", "orelse", "finalbody"))
+    return next((each for each in blocks if isinstance(each, list) and node in each), [])
+
+
+def _flags(function: Function, block: list[ast.stmt]) -> dict[str, tuple[ast.stmt, bool]]:
+    """The attributes of the object that a block itself sets to True or False."""
+    found: dict[str, tuple[ast.stmt, bool]] = {}
+    for stmt in block:
+        match stmt:
+            case ast.Assign([target], ast.Constant(bool() as value)):
+                if attr := function.own_attribute(target):
+                    found[f"self.{attr}"] = stmt, value
+    return found
+
+
+def _is_stored_around(function: Function, tried: AnyTry, name: str) -> bool:
+    """Whether a `finally` or a handler of cancellations, here or around, stores the attribute."""
+    for up in (tried, *ancestors(function, tried)):
+        if isinstance(up, TRY):
+            ends = [*up.finalbody]
+            for each in up.handlers:
+                ends += each.body if catches_cancellation(each.type) else []
+            for node in nodes_in(ends):
+                if isinstance(node, ast.Attribute) and function.name_of(node) == name:
+                    return True
+    return False
+
+
+def _is_released_around(function: Function, tried: AnyTry, names: set[str]) -> bool:
+    """Whether this `try` or one around it releases one of the names on a cancellation, too."""
+    for up in (tried, *ancestors(function, tried)):
+        if isinstance(up, TRY):
+            ends = [*up.finalbody]
+            for each in up.handlers:
+                ends += each.body if catches_cancellation(each.type) else []
+            if not names.isdisjoint(_used(function, ends)):
+                return True
+        elif isinstance(up, (ast.With, ast.AsyncWith)):
+            entered = [node for item in up.items for node in ast.walk(item)]
+            if any(isinstance(node, ast.Name) and node.id in names for node in entered):
+                return True
+    return False
+
+
+def _used(function: Function, body: list[ast.stmt]) -> set[str]:
+    """The names that a block uses; the object itself only if the block calls a method of it."""
+    used = {node.id for node in nodes_in(body) if isinstance(node, ast.Name)} - {function.self_here}
+    called = {call.func.value for call in calls_in(body) if isinstance(call.func, ast.Attribute)}
+    return used | {each.id for each in called if isinstance(each, ast.Name)}
+
+
+RULE = Rule(
+    "HF513",
+    check,
+    needs=(
+        "except Exception|Exception,|, Exception|except OSError|OSError,|, OSError|IOError|ConnectionError"
+        "|EnvironmentError",
+        "async ",
+        "|".join(f"{each}(" for each in sorted({*_RELEASING, "closed", "cancel_task"})) + "|= True",
+    ),
+)

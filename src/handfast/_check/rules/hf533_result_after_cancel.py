@@ -1,0 +1,232 @@
+"""HF533: a result is set on a future without a look whether its waiter was cancelled.
+
+Reported: a class keeps futures in an attribute, one method awaits them, and another one calls
+`set_result` or `set_exception` on them without a test of `done()` or `cancelled()`. Also
+`call_soon_threadsafe(future.set_result, x)` of a future that the function awaits. Pedantic where the
+waiter removes its future from the attribute in a `finally` or a handler: that leaves one step of the loop.
+Not reported: where the InvalidStateError is handled, and where the future is shielded.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from handfast._check.finding import Finding
+from handfast._check.model.operations.operations import joined, operations
+from handfast._check.model.syntax.ancestors import (
+    ancestors,
+    assignments,
+    enclosing_tries,
+    is_in_finally,
+    last_name,
+)
+from handfast._check.model.syntax.function import Function, names_in
+from handfast._check.model.syntax.memo import remembered
+from handfast._check.model.syntax.module import Class, Module
+from handfast._check.model.vocabulary import PUTTING_ONE
+from handfast._check.rules.rule import Rule, line_of, related, report
+
+_SETTING = {"set_result", "set_exception"}
+_SCHEDULING = {"call_soon", "call_later", "call_at", "call_soon_threadsafe"}
+_TESTS = {"done", "cancelled"}
+_FUTURES = ("create_future()", "asyncio.Future()", "asyncio.futures.Future()")
+
+
+def check(module: Module) -> Iterator[Finding]:
+    yield from _scheduled(module)
+    for klass in module.classes.values():
+        held = _held_futures(klass)
+        for root in sorted(held):
+            calls = [each for function in klass.functions for each in _unguarded(function, root)]
+            if calls:
+                yield from _finding(klass, root, calls)
+
+
+def _scheduled(module: Module) -> Iterator[Finding]:
+    """`call_soon_threadsafe(future.set_result, x)`: nothing tests the future when the loop gets to it."""
+    seen: set[ast.Await] = set()
+    for function, call in module.calls():
+        if last_name(call.func) not in _SCHEDULING or _tests_done(function):
+            continue
+        for given in call.args[:2]:
+            match given:
+                case ast.Attribute(ast.Name(name), method) if method in _SETTING:
+                    wait = _local_wait(function, name)
+                    if wait is None or wait in seen or not _may_be_done(function, call, name):
+                        continue
+                    seen.add(wait)
+                    yield report(
+                        "HF533",
+                        module,
+                        given,
+                        f"The waiter of `{name}` may have been cancelled at the `await` on line "
+                        f"{line_of(wait)}, or another result may have come first; then the future is "
+                        "done when the loop calls this, and it raises InvalidStateError: pass a "
+                        "function that tests `done()` first",
+                        related(module, wait, "awaited here"),
+                    )
+
+
+def _local_wait(function: Function, name: str) -> ast.Await | None:
+    """Where the function that creates a future in a local name awaits it, unshielded."""
+    where: Function | None = function
+    while where is not None and name not in where.assigned:
+        where = where.outer
+    if where is None or not any(_is_future(where, each) for each in where.assigned[name]):
+        return None
+    for node in where.nodes:
+        if isinstance(node, ast.Await):
+            match node.value:
+                case ast.Name(waited) if waited == name:
+                    return node
+                case ast.Call(func, [ast.Name(waited), *_]):
+                    if waited == name and last_name(func).strip("_") == "wait_for":
+                        return node
+    return None
+
+
+def _may_be_done(function: Function, call: ast.Call, name: str) -> bool:
+    """Whether the future may be done before: by a cancel, if this comes from a thread, or by another
+    method that gets the future out of the object. A timer is mostly cancelled together with the wait."""
+    if last_name(call.func) == "call_soon_threadsafe":
+        return True
+    klass = function.klass
+    held = {root for root, value in _stores(function) if function.name_of(value) == name}
+    return klass is not None and any(
+        isinstance(each.func, ast.Attribute)
+        and each.func.attr in _SETTING
+        and not held.isdisjoint(other.roots(each.func.value))
+        for other in klass.functions
+        for each in other.calls
+    )
+
+
+def _held_futures(klass: Class) -> set[str]:
+    """The attributes in which the class keeps futures that it has created, alone or in a container."""
+    return {root for function in klass.functions for root, _ in _stores(function)}
+
+
+@remembered
+def _stores(function: Function) -> tuple[tuple[str, ast.expr], ...]:
+    """The futures that a function stores in attributes, each with the attribute."""
+    return tuple(
+        (root, value)
+        for node in function.nodes
+        if type(node) in _STORING
+        for target, value in _stored(node)
+        if (root := _own(function, target)) and _is_future(function, value)
+    )
+
+
+_STORING = {ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Call}
+
+
+def _stored(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    yield from assignments(node)
+    match node:
+        case ast.Call(ast.Attribute(container, method), [*_, value]) if method in PUTTING_ONE:
+            yield container, value
+
+
+def _own(function: Function, node: ast.expr) -> str:
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    attr = function.own_attribute(node)
+    return f"self.{attr}" if attr else ""
+
+
+def _is_future(function: Function, node: ast.expr) -> bool:
+    if not isinstance(node, (ast.Name, ast.Call)):
+        return False
+    return any(root.endswith(_FUTURES) for root in function.roots(node))
+
+
+def _unguarded(function: Function, root: str) -> Iterator[ast.Call]:
+    """Where a function sets the result of a future in an attribute, without a test, and did not
+    create it: then the waiters have had no time to be cancelled."""
+    if _tests_done(function) or any(other == root for other, _ in _stores(function)):
+        return
+    for call in function.calls:
+        match call.func:
+            case ast.Attribute(future, method) if method in _SETTING:
+                if root in function.roots(future) and not _is_handled(function, call):
+                    yield call
+
+
+def _finding(klass: Class, root: str, calls: list[ast.Call]) -> Iterator[Finding]:
+    waits = [(other, wait) for other in klass.functions for wait in _waits(other, root)]
+    if not waits:
+        return
+    waiter, wait = waits[0]
+    yield report(
+        "HF533",
+        klass.module,
+        calls[0],
+        f"The waiter of this future in `{root}` may have been cancelled at the `await` on line "
+        f"{line_of(wait)}; then the future is done, and this raises InvalidStateError: test "
+        "`future.done()` first",
+        related(klass.module, wait, f"`{waiter.name}` awaits it here"),
+        *(related(klass.module, each, "set here as well") for each in calls[1:]),
+        pedantic=any(_removes(other, root) for other, _ in waits),
+    )
+
+
+def _tests_done(function: Function) -> bool:
+    return any(isinstance(node, ast.Attribute) and node.attr in _TESTS for node in function.nodes)
+
+
+def _is_handled(function: Function, call: ast.Call) -> bool:
+    return any(
+        last_name(kind) in ("InvalidStateError", "Exception", "BaseException")
+        for tried in enclosing_tries(function, call)
+        for handler in tried.handlers
+        for kind in (handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type])
+    ) or any(
+        isinstance(up, ast.With) and "suppress" in ast.unparse(up.items[0])
+        for up in ancestors(function, call)
+    )
+
+
+def _waits(function: Function, root: str) -> Iterator[ast.Await]:
+    # `f = create_future(); self._waiting.append(f); await f` awaits one of `self._waiting`.
+    stored = [value for other, value in _stores(function) if other == root]
+    names = {*map(function.name_of, stored)} - {""}
+    # `self._waiting[key] = future = create_future()`
+    names |= {
+        name
+        for name, values in function.assigned.items()
+        if any(value is each for value in values for each in stored)
+    }
+    for node in function.nodes:
+        if isinstance(node, ast.Await) and (
+            root in joined(function, node.value) or not names.isdisjoint(names_in(node.value))
+        ):
+            match node.value:
+                case ast.Call(func) if last_name(func) in ("shield", "wait"):
+                    continue
+                case ast.Call(func) if last_name(func).strip("_") not in ("wait_for", "gather"):
+                    continue
+            yield node
+
+
+def _removes(function: Function, root: str) -> bool:
+    """Whether a function removes it again where a cancellation passes: also `self._waiting[key] = None`."""
+    return any(
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Constant)
+        and any(_own(function, target) == root for target in node.targets)
+        and is_in_finally(function, node)
+        for node in function.nodes
+    ) or any(
+        each.root == root
+        and each.kind in ("take", "clear")
+        and (
+            is_in_finally(function, each.node)
+            or any(isinstance(up, ast.ExceptHandler) for up in ancestors(function, each.node))
+        )
+        for each in operations(function)
+    )
+
+
+RULE = Rule("HF533", check, needs=("set_result|set_exception", "create_future|Future("))

@@ -1,0 +1,1 @@
+"""The verdict of a run, and what a program left when it ended."""

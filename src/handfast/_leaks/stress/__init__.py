@@ -1,0 +1,1 @@
+"""`stress`: many runs, cancelled at random points, and what grows."""

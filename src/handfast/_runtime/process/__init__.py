@@ -1,0 +1,1 @@
+"""Child processes: start, output, signals, teardown."""

@@ -1,0 +1,1 @@
+"""Whole programs: `run`, signals, `BackgroundLoop`, the shutdown of a loop."""

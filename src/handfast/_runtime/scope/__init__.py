@@ -1,0 +1,1 @@
+"""`Scope`: its states, its tasks, its shutdown."""

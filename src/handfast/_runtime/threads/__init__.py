@@ -1,0 +1,1 @@
+"""Calls that other threads submit to a loop."""

@@ -1,0 +1,1 @@
+"""`@pytest.mark.explore`: async tests under many schedules."""

@@ -1,0 +1,1 @@
+"""`pytest --handfast`: which test leaks what."""

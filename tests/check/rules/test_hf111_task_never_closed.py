@@ -1,0 +1,210 @@
+"""HF111: what ends a task that runs until cancelled."""
+
+from __future__ import annotations
+
+import pytest
+
+from handfast._check.finding import Finding
+from handfast._check.model.syntax.module import Module
+from handfast._check.model.syntax.project import Project, count_ended
+from handfast._check.rules.hf111_task_never_closed import RULE
+from handfast._check.source import parse
+from handfast.catalogue import kind
+
+
+def findings(source: str, *others: str) -> list[Finding]:
+    content = source.encode()
+    ended = count_ended([content, *(other.encode() for other in others)])
+    project = Project({}, ended).beside(content)
+    return list(RULE.check(Module(parse("x.py", content), "x", project)))
+
+
+def lines(source: str, *others: str) -> list[int]:
+    return [each.place.line for each in findings(source, *others)]
+
+
+def test_the_wrong_example_is_found_and_the_right_one_is_not() -> None:
+    assert RULE.code == kind("HF111").code
+    assert not RULE.pedantic
+    assert lines(kind("HF111").wrong) == [7]
+    assert lines(kind("HF111").right) == []
+
+
+POLLER = """\
+import asyncio
+class Poller{bases}:
+    def start(self):
+        {keep}
+
+    async def _run(self):
+        {loop}
+
+    async def close(self):
+        {close}
+"""
+
+
+def poller(
+    keep: str = "self._task = asyncio.create_task(self._run())",
+    loop: str = "while True:\n            await self.poll()",
+    close: str = "self.results = 1",
+    bases: str = "",
+) -> str:
+    return POLLER.format(keep=keep, loop=loop, close=close, bases=bases)
+
+
+@pytest.mark.parametrize(
+    "keep",
+    [
+        "self._task = asyncio.create_task(self._run())",
+        "self._task = self.loop.create_task(self._run())",
+        "self._tasks.append(asyncio.create_task(self._run()))",
+        "self._tasks['a'] = asyncio.create_task(self._run())",
+        "task = asyncio.create_task(self._run()); self._tasks.add(task)",
+        "self._task: asyncio.Task = asyncio.ensure_future(self._run())",
+    ],
+)
+def test_a_service_that_close_forgets_is_found_however_it_is_kept(keep: str) -> None:
+    (finding,) = findings(poller(keep))
+    assert finding.place.line == 4
+    assert [each.place.line for each in finding.related] == [10, 7]
+    assert "`Poller.close`" in finding.message
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "while 1:\n            await self.poll()",
+        "try:\n            while True:\n                await self.poll()\n"
+        "        except asyncio.CancelledError:\n            return",
+        "while True:\n            try:\n                await self.poll()\n"
+        "            except asyncio.CancelledError:\n                break",
+        "while True:\n            for x in await self.poll():\n                if x:\n"
+        "                    break",
+        "while True:\n            async with self.lock:\n                match x:\n"
+        "                    case 1:\n                        self.x()",
+    ],
+)
+def test_a_loop_that_only_a_cancel_leaves_runs_until_cancelled(loop: str) -> None:
+    assert lines(poller(loop=loop)) == [4]
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "await self.poll()",
+        "for x in self.y:\n            await self.poll()",
+        "while True:\n            if await self.poll():\n                break",
+        "while True:\n            try:\n                await self.poll()\n"
+        "            except ConnectionError:\n                return",
+        "while True:\n            with self.x:\n                raise ValueError",
+        "while True:\n            while self.x:\n                pass\n            else:\n"
+        "                return",
+        "while True:\n            match await self.poll():\n                case None:\n"
+        "                    return",
+        "while True:\n            self.spin()",
+        "while self.running:\n            await self.poll()",
+    ],
+)
+def test_a_task_that_may_end_by_itself_is_not_reported(loop: str) -> None:
+    assert lines(poller(loop=loop)) == []
+
+
+def test_the_loop_may_stand_in_what_the_body_awaits() -> None:
+    source = poller(loop="await self._loop()") + (
+        "\n    async def _loop(self):\n        while True:\n            await self.poll()\n"
+    )
+    assert lines(source) == [4]
+
+
+@pytest.mark.parametrize(
+    "close",
+    [
+        "self._task.cancel()",
+        "await self._task",
+        "await asyncio.wait({self._task})",
+        "await asyncio.gather(self._task, return_exceptions=True)",
+        "t, self._task = self._task, None\n        t.cancel()",
+        "if (t := self._task) is not None:\n            t.cancel()",
+        "for t in (self._task, self._other):\n            t.cancel()",
+        "await end(self._task)",
+        "end(self._task)",
+        "self.ending.append(self._task)",
+        "getattr(self, '_task').cancel()",
+        "for name in ('_task', '_other'):\n            self.end(name)",
+        "return self._task",
+        "self.owner._task.cancel()",
+        "with self._task as x:\n            pass",
+    ],
+)
+def test_a_join_has_many_faces(close: str) -> None:
+    assert lines(poller(close=close)) == []
+
+
+@pytest.mark.parametrize(
+    "look",
+    [
+        "if self._task: pass",
+        "if self._task is None: return",
+        "assert self._task",
+        "log.info('closing', self._task)",
+        "print(len(self._task))",
+        "self._task.add_done_callback(print)",
+        "x = 1 if self._task else 2",
+        "if self._task and self.other: pass",
+        "while not self._task.done(): pass",
+    ],
+)
+def test_a_look_at_the_task_does_not_end_it(look: str) -> None:
+    assert lines(poller(close=look)) == [4]
+
+
+@pytest.mark.parametrize(
+    ("loop", "close"),
+    [
+        ("while True:\n            await self.queue.get()", "self.queue.put_nowait(None)"),
+        ("while True:\n            await self.queue.get()", "await self.queue.put(None)"),
+        ("while True:\n            await self.event.wait()", "self.event.set()"),
+        ("while True:\n            await self.reader.read()", "self.reader.close()"),
+        ("while True:\n            await self.poll(self.going)", "self.going = False"),
+    ],
+)
+def test_a_sign_from_close_counts_as_an_end(loop: str, close: str) -> None:
+    assert lines(poller(loop=loop, close=close)) == []
+
+
+def test_an_unknown_base_may_end_it() -> None:
+    assert lines(poller(bases="(Base)")) == []
+    assert lines(poller(bases="(object)")) == [4]
+
+
+def test_a_known_base_that_ends_it_is_seen() -> None:
+    base = "class Base:\n    def stop(self):\n        end = self._task\n        end.cancel()\n"
+    assert lines(base + poller(bases="(Base)")) == []
+
+
+def test_another_file_that_ends_an_attribute_of_this_name_keeps_it_silent() -> None:
+    assert lines(poller(), "poller._task.cancel()") == []
+    assert lines(poller(), "await poller._task") == []
+    assert lines(poller(), "poller._other.cancel()") == [4]
+
+
+def test_a_class_without_a_close_method_is_another_kind() -> None:
+    assert lines(kind("HF112").wrong) == []
+
+
+def test_a_done_callback_is_no_close_method() -> None:
+    source = kind("HF111").wrong.replace("async def close(self)", "def _finish_run(self, task)")
+    source = source.replace(
+        "_run())", "_run())\n        self._task.add_done_callback(self._finish_run)"
+    )
+    assert "_finish_run" in source
+    assert findings(kind("HF111").wrong)
+    assert findings(source) == []
+
+
+def test_a_method_that_ends_a_part_is_no_close_method() -> None:
+    source = kind("HF111").wrong.replace("async def close(self)", "def cleanup_run(self, key)")
+    assert "cleanup_run" in source
+    assert findings(source) == []
+    assert findings(source.replace("(self, key)", "(self, key=None)"))

@@ -1,0 +1,169 @@
+"""HF513: clean-up runs on a cancellation, too."""
+
+from __future__ import annotations
+
+import pytest
+
+from handfast._check.finding import Finding
+from handfast._check.model.syntax.module import Module
+from handfast._check.rules.hf513_cancel_skips_cleanup import RULE
+from handfast._check.source import parse
+from handfast.catalogue import kind
+
+
+def findings(source: str) -> list[Finding]:
+    return list(RULE.check(Module(parse("x.py", source.encode()), "x")))
+
+
+def found(source: str) -> list[tuple[int, bool]]:
+    """The lines with a finding, each with whether it is reported by default."""
+    return [(each.place.line, not each.pedantic) for each in findings(source)]
+
+
+def test_the_wrong_example_is_found_and_the_right_one_is_not() -> None:
+    assert found(kind("HF513").wrong) == [(5, True)]
+    assert found(kind("HF513").right) == []
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        (
+            "async def f():\n    c = await connect()\n    try:\n        await g(c)\n"
+            "    except (OSError, Exception) as e:\n        pool.release(c)\n"
+            "        raise Failed() from e\n",
+            [(5, True)],
+        ),
+        (
+            "async def f():\n    c = await connect()\n    try:\n        g(c)\n"
+            "    except Exception:\n        c.close()\n        raise\n",
+            [],
+        ),
+        (
+            "async def f():\n    c = await connect()\n    try:\n        await g(c)\n"
+            "    except Exception:\n        c.close()\n",
+            [],
+        ),
+        (
+            "async def f():\n    c = await connect()\n    try:\n        await g(c)\n"
+            "    except OSError:\n        c.close()\n        raise\n",
+            [],
+        ),
+        (
+            "async def f():\n    c = await connect()\n    try:\n        await g(c)\n"
+            "    except Exception:\n        log()\n        raise\n",
+            [],
+        ),
+        (
+            "async def f():\n    c = await connect()\n    try:\n        await g(c)\n"
+            "    except Exception:\n        self.c.close()\n        x[0].close()\n        raise\n",
+            [],
+        ),
+        (
+            "async def f():\n    c = await connect()\n    try:\n        await g(c)\n"
+            "    except asyncio.CancelledError:\n        c.close()\n        raise\n"
+            "    except Exception:\n        c.close()\n        raise\n",
+            [],
+        ),
+        (
+            "async def f():\n    c = await connect()\n    try:\n        await g(c)\n"
+            "    except Exception:\n        c.close()\n        raise\n    finally:\n"
+            "        end(c)\n",
+            [],
+        ),
+        (
+            "async def f():\n    c = await connect()\n    try:\n        try:\n"
+            "            await g(c)\n        except Exception:\n            c.close()\n"
+            "            raise\n    except BaseException:\n        c.abort()\n        raise\n",
+            [],
+        ),
+        (
+            "async def f():\n    c = await connect()\n    async with c:\n        try:\n"
+            "            await g(c)\n        except Exception:\n            c.close()\n"
+            "            raise\n",
+            [],
+        ),
+        (
+            "async def f():\n    c = await connect()\n    with lock:\n        try:\n"
+            "            await g(c)\n        except Exception:\n            c.close()\n"
+            "            raise\n",
+            [(6, True)],
+        ),
+        (
+            "async def f(c):\n    try:\n        await g(c)\n    except Exception:\n"
+            "        c.close()\n        raise\n",
+            [],
+        ),
+        (
+            "def f():\n    c = connect()\n    try:\n        g(c)\n    except Exception:\n"
+            "        c.close()\n        raise\n",
+            [],
+        ),
+    ],
+)
+def test_cleanup_in_handlers(source: str, expected: list[tuple[int, bool]]) -> None:
+    assert found(source) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        (
+            "await self.read()\n        except Exception:\n            self.abort()\n            raise",
+            1,
+        ),
+        (
+            "await self.read()\n        except Exception as e:\n            await self.disconnect()\n"
+            "            raise e",
+            1,
+        ),
+        ("await self.read()\n        except Exception:\n            self.abort()", 0),
+        (
+            "await self.read()\n        except Exception:\n            self.fail()\n            raise",
+            0,
+        ),
+        ("self.read()\n        except Exception:\n            self.abort()\n            raise", 0),
+        (
+            "await self.read()\n        except Exception:\n            self.abort()\n            raise\n"
+            "        finally:\n            self.count -= 1",
+            1,
+        ),
+        (
+            "await self.read()\n        except BaseException:\n            self.abort()\n            raise",
+            0,
+        ),
+    ],
+)
+def test_the_object_itself_is_closed_on_a_cancellation_too(body: str, expected: int) -> None:
+    source = f"class C:\n    async def start(self):\n        try:\n            {body}\n"
+    assert len(findings(source)) == expected
+
+
+def test_a_method_that_gives_back_what_it_is_given_releases_it() -> None:
+    source = (
+        "class C:\n    async def send(self):\n        slot = Slot()\n        try:\n"
+        "            await self.work(slot)\n        except Exception as e:\n"
+        "            await self.slot_closed(slot)\n            raise e\n"
+    )
+    assert found(source) == [(6, True)]
+
+
+TIMER = (
+    "class C:\n    async def run(self):\n        timer = self.create_task(self.expire())\n"
+    "        try:\n            await {work}\n        except Exception:\n            {end}\n"
+    "            log()\n"
+)
+
+
+@pytest.mark.parametrize("end", ["timer.cancel()", "await self.cancel_task(timer)"])
+def test_a_task_that_only_an_error_ends_is_left_by_a_cancellation(end: str) -> None:
+    assert found(TIMER.format(work="self.work()", end=end)) == [(6, True)]
+    assert found(TIMER.format(work="timer", end=end)) == []  # the await passes the cancel on
+    ended = TIMER.format(work="self.work()", end=end) + "        finally:\n            end(timer)\n"
+    assert found(ended) == []
+
+
+def test_what_is_no_task_of_the_function_is_not_its_to_end() -> None:
+    source = TIMER.format(work="self.work()", end="timer.cancel()")
+    assert found(source.replace("self.create_task(self.expire())", "self.timer()")) == []
+    assert found(source.replace("timer.cancel()", "pass")) == []

@@ -1,0 +1,184 @@
+"""HF531: what stays acquired after a cancellation."""
+
+from __future__ import annotations
+
+import pytest
+
+from handfast._check.finding import Finding
+from handfast._check.model.syntax.module import Module
+from handfast._check.rules.hf531_acquired_before_try import RULE
+from handfast._check.source import parse
+from handfast.catalogue import kind
+
+
+def findings(source: str) -> list[Finding]:
+    return list(RULE.check(Module(parse("x.py", source.encode()), "x")))
+
+
+def lines(source: str) -> list[int]:
+    """The lines of the findings that are shown by default."""
+    return [each.place.line for each in findings(source) if not each.pedantic]
+
+
+def pedantic(source: str) -> list[int]:
+    return [each.place.line for each in findings(source) if each.pedantic]
+
+
+def test_the_wrong_example_is_found_and_the_right_one_is_not() -> None:
+    assert RULE.code == kind("HF531").code
+    assert not RULE.pedantic
+    assert lines(kind("HF531").wrong) == [3]
+    assert findings(kind("HF531").right) == []
+
+
+def query(acquire: str, between: str, release: str) -> str:
+    return f"""\
+async def query(self, pool, lock):
+    {acquire}
+    {between}
+    try:
+        return await self.run()
+    finally:
+        {release}
+"""
+
+
+@pytest.mark.parametrize(
+    ("acquire", "release"),
+    [
+        ("c = await pool.acquire()", "pool.release(c)"),
+        ("c = await pool.acquire()", "await c.close()"),
+        ("await lock.acquire()", "lock.release()"),
+        ("await self._lock.acquire()", "self._lock.release()"),
+        ("c = await asyncio.create_subprocess_exec('x')", "c.kill()"),
+    ],
+)
+def test_an_await_between_acquiring_and_guarding_is_found(acquire: str, release: str) -> None:
+    (finding,) = findings(query(acquire, "await self.prepare()", release))
+    assert (finding.place.line, finding.pedantic) == (3, False)
+    assert [each.place.line for each in finding.related] == [2, 7]
+
+
+@pytest.mark.parametrize(
+    "between",
+    [
+        "self.count += 1",
+        "self.open.add(c); await self.prepare()",
+        "self.current = c; await self.prepare()",
+        "c = await self.prepare()",
+        "async with c: await self.prepare()",
+    ],
+)
+def test_no_await_between_or_passed_on_is_silent(between: str) -> None:
+    assert findings(query("c = await pool.acquire()", between, "pool.release(c)")) == []
+
+
+def test_a_try_around_the_whole_is_silent() -> None:
+    source = """\
+async def query(pool):
+    c = None
+    try:
+        c = await pool.acquire()
+        await c.ping()
+        try:
+            return await c.run()
+        finally:
+            await c.close()
+    except BaseException:
+        if c:
+            c.abort()
+        raise
+"""
+    assert findings(source) == []
+
+
+def test_a_finally_that_gives_something_else_back_is_silent() -> None:
+    assert findings(query("c = await self.ask()", "await self.more()", "pool.release(d)")) == []
+
+
+def test_a_pool_that_takes_something_else_back_is_silent() -> None:
+    source = query("pool = await create_pool()", "c = await pool.acquire()", "pool.release(c)")
+    assert findings(source) == []
+
+
+FREE = """\
+class Node:
+    async def execute(self, command):
+        connection = self.acquire_connection()
+        await connection.send(command)
+        try:
+            return await connection.read()
+        finally:
+            self._free.append(connection)
+"""
+
+
+def test_what_is_put_back_among_the_free_ones_is_given_back() -> None:
+    assert lines(FREE) == [4]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("acquire_connection", "connection_for"),
+        ("_free", "_seen"),
+        ("await connection.send", "connection.send"),
+    ],
+)
+def test_what_is_not_acquired_or_not_released_is_not_reported(old: str, new: str) -> None:
+    assert lines(FREE.replace(old, new)) == []
+
+
+def test_a_name_under_which_something_is_acquired_later_is_no_thing_to_give_back() -> None:
+    late = "limiter = await self.pool.acquire(client)"
+    assert findings(query("client = await self.who()", late, "self.pool.release(client)")) == []
+    other = "limiter = await self.pool.acquire(self.other)"
+    assert lines(query("client = await self.who()", other, "self.pool.release(client)")) == [3]
+
+
+PLAIN = """\
+class Node:
+    async def execute(self, commands):
+        connection = await self.pool.acquire()
+        for command in commands:
+            try:
+                command.result = await connection.run(command)
+            except ValueError:
+                pass
+        await self.pool.release(connection)
+"""
+
+
+def test_what_is_given_back_without_any_try_is_found() -> None:
+    (finding,) = findings(PLAIN)
+    assert (finding.place.line, finding.pedantic) == (6, False)
+    assert [each.place.line for each in finding.related] == [3, 9]
+    lock = "async def go(lock, work):\n    await lock.acquire()\n    await work()\n    lock.release()\n"
+    assert lines(lock) == [3]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("await connection.run", "connection.run"),
+        ("self.pool.acquire()", "self.pool.describe()"),
+        (
+            "command.result = await connection.run(command)",
+            "self.connection = connection; await go()",
+        ),
+        ("pass", "await self.pool.release(connection)"),
+        ("        await self.pool.release(connection)\n", ""),
+    ],
+)
+def test_what_is_released_or_guarded_elsewhere_is_not_reported(old: str, new: str) -> None:
+    source = PLAIN.replace(old, new)
+    assert source != PLAIN
+    assert lines(source) == []
+
+
+def test_a_try_around_the_whole_that_speaks_of_it_looks_after_it() -> None:
+    lock = "await lock.acquire()\n        await work()\n        lock.release()"
+    ends = "    try:\n        {lock}\n    except Exception:\n        {end}\n"
+    source = "async def go(lock, work):\n" + ends
+    assert lines(source.format(lock=lock, end="lock.release()")) == []
+    assert lines(source.format(lock=lock, end="raise")) == [4]
