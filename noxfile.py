@@ -7,12 +7,14 @@ the explorer on correct programs, `nox -s older_releases` tests the bridges with
 """
 
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
+from collections import deque
 
 import nox
 
@@ -88,6 +90,8 @@ LANES = {
     "tests": ["tests"],
     "others": ["types", "acceptance", "integration", "docs", "lint"],
 }
+PYTEST_HEADING = re.compile("=+ ([a-z A-Z]+) =+$")
+FAILING = ("ERRORS", "FAILURES")
 INTERRUPT = signal.SIGINT if os.name == "posix" else signal.SIGTERM
 
 
@@ -107,7 +111,8 @@ def ci(session: nox.Session) -> None:
     try:
         for name in LANES:
             lanes[name] = start_lane(name)
-        printers = [print_lines(*each) for each in lanes.items()]
+        failures: list[str] = []
+        printers = [print_lines(*each, failures) for each in lanes.items()]
         failed = [name for name, lane in lanes.items() if lane.wait() != 0]
         for printer in printers:
             printer.join(timeout=5)  # a process that outlives its lane may keep the pipe open
@@ -116,6 +121,8 @@ def ci(session: nox.Session) -> None:
             end_lane(lane)
     session.log(f"{time.monotonic() - began:.0f} seconds")
     if failed:
+        # Thousands of lines may follow a failure, and a log is often cut to its end.
+        print(*failures, sep="", end="", flush=True)
         session.error(f"failed: {', '.join(failed)} (the lines that begin with it, above)")
 
 
@@ -131,13 +138,23 @@ def start_lane(name: str) -> subprocess.Popen[str]:
     )
 
 
-def print_lines(name: str, lane: subprocess.Popen[str]) -> threading.Thread:
-    """Print each line of a lane at once, prefixed with the name of the lane."""
+def print_lines(name: str, lane: subprocess.Popen[str], failures: list[str]) -> threading.Thread:
+    """Print each line of a lane at once, prefixed with the name of the lane. What pytest reports of
+    failures, and the last lines of each command that fails, are collected, too."""
 
     def copy() -> None:
+        failing = False
+        last: deque[str] = deque(maxlen=15)
         for line in lane.stdout or ():
-            sys.stdout.write(f"{name:6} | {line}")
-            sys.stdout.flush()
+            line = f"{name:6} | {line}"
+            print(line, end="", flush=True)
+            if heading := PYTEST_HEADING.search(line):
+                failing = heading[1] in FAILING
+            last.append(line)
+            if failing:
+                failures.append(line)
+            elif "nox > Command" in line:
+                failures += last
 
     printer = threading.Thread(target=copy, daemon=True)
     printer.start()
