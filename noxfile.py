@@ -122,7 +122,8 @@ def ci(session: nox.Session) -> None:
     session.log(f"{time.monotonic() - began:.0f} seconds")
     if failed:
         # Thousands of lines may follow a failure, and a log is often cut to its end.
-        print(*failures, sep="", end="", flush=True)
+        sys.stdout.write("".join(failures))
+        sys.stdout.flush()
         session.error(f"failed: {', '.join(failed)} (the lines that begin with it, above)")
 
 
@@ -147,14 +148,15 @@ def print_lines(name: str, lane: subprocess.Popen[str], failures: list[str]) -> 
         last: deque[str] = deque(maxlen=15)
         for line in lane.stdout or ():
             line = f"{name:6} | {line}"
-            print(line, end="", flush=True)
+            sys.stdout.write(line)
+            sys.stdout.flush()
             if heading := PYTEST_HEADING.search(line):
                 failing = heading[1] in FAILING
             last.append(line)
             if failing:
                 failures.append(line)
             elif "nox > Command" in line:
-                failures += last
+                failures.extend(last)
 
     printer = threading.Thread(target=copy, daemon=True)
     printer.start()
