@@ -260,7 +260,7 @@ def server() -> Iterator[subprocess.Popen[str]]:
 
 
 class Tmux:
-    """A terminal of 80 x 24 in which a command runs."""
+    """A terminal of 80 x 24 in which a command runs; its exit status is printed at its end."""
 
     def __init__(self, folder: Path, command: str) -> None:
         self._tmux = ["tmux", "-S", str(folder / "tmux"), "-f", "/dev/null"]
@@ -278,6 +278,7 @@ class Tmux:
     def until(self, *wanted: str) -> str:
         """Wait until all of it is on the screen; pytest ends a test that waits in vain."""
         while not all(each in (shown := self.screen()) for each in wanted):
+            assert "status " not in shown, f"the command has ended: {shown}"
             time.sleep(0.1)
         return shown
 
@@ -318,7 +319,7 @@ def test_top_in_a_terminal_and_the_process_is_killed(
 
 @pytest.mark.usefixtures("server")
 def test_top_without_colour_uses_none(tmux: Callable[[str], Tmux]) -> None:
-    terminal = tmux(f"NO_COLOR=1 {sys.executable} -m handfast top; echo status $?; cat")
+    terminal = tmux(f"NO_COLOR=1 {sys.executable} -m handfast top bot; echo status $?; cat")
     terminal.until("wait", "30", "[q]uit")
     codes = {
         code
@@ -334,7 +335,7 @@ def test_top_without_colour_uses_none(tmux: Callable[[str], Tmux]) -> None:
 def test_top_on_a_dumb_terminal_prints_one_table() -> None:
     main, terminal = pty.openpty()
     done = subprocess.run(
-        [sys.executable, "-m", "handfast", "top"],
+        [sys.executable, "-m", "handfast", "top", "bot"],
         stdin=terminal,
         stdout=terminal,
         env={**os.environ, "TERM": "dumb"},
