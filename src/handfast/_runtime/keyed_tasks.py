@@ -328,6 +328,11 @@ class KeyedTasks:
                 cancelled = await wait_uncancelled({member.task}, left) or cancelled
                 if not member.task.done():
                     break  # the deadline is the same for all of them
+        if any(member.task.done() and member.key in registry.live for member in members):
+            # Behind a task factory, a done callback removes what has never started.
+            removed = loop.create_future()
+            loop.call_soon(removed.set_result, None)
+            cancelled = await wait_uncancelled({removed}) or cancelled
         try:
             raise_outcome(None, cancelled)
         finally:

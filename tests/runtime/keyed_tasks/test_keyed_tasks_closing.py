@@ -283,3 +283,17 @@ def test_who_waits_for_a_key_is_refused_when_it_closes() -> None:
 
     for owner, present in product(("keyed", "scope"), ("idle", "lingering")):
         run_stepping(partial(program, owner=owner, present=present))
+
+
+def test_a_task_that_was_cancelled_before_its_first_step_is_gone_too(any_kind: str) -> None:
+    """S0.5: it has ended when the close begins, and its done callbacks have not run."""
+
+    async def program() -> int:
+        async with Scope("shop") as scope:
+            keyed = KeyedTasks(scope)
+            keyed.start("a", asyncio.sleep, 3600).cancel()
+            await asyncio.sleep(0)
+            await keyed.close()
+            return len(keyed)
+
+    assert run_on(any_kind, program()) == 0

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from handfast import KeyedTasks, Scope
+from handfast._asyncio_internals import mute_destroyed_warning
+from handfast._runtime.scope.tasks.task_creation import wrapper_of
 from handfast.explore import explore
 from tests.support.stepping import Stepping, run_on, run_stepping
 
@@ -236,3 +238,41 @@ def test_it_is_said_once_also_if_more_tasks_come() -> None:
         return len(messages)
 
     assert run_stepping(program) == 1
+
+
+def test_a_task_that_has_its_turn_and_never_resumes_is_closed_without_an_error() -> None:
+    """As the collector closes it when its loop was stopped in between."""
+
+    async def program(_: Stepping) -> None:
+        scope = Scope(limit=1)
+        ending = asyncio.Event()
+        scope.spawn(ending.wait())
+        task = scope.spawn(asyncio.sleep(0))
+        await asyncio.sleep(0)
+        ending.set()
+        await asyncio.sleep(0)  # the first one ends, and the turn of the second one has come
+        wrapper_of(task).close()
+        assert len(scope) == 0
+        with pytest.raises(RuntimeError):  # there is nothing left to resume
+            await task
+        await scope.close()
+
+    run_stepping(program)
+
+
+def test_a_task_with_a_place_is_closed_without_an_error_when_its_loop_is() -> None:
+    """Others wait for the place."""
+    loop = asyncio.new_event_loop()
+
+    async def main() -> Scope:
+        scope = Scope(limit=1)
+        for _ in range(2):
+            scope.spawn(asyncio.sleep(3600))
+        await asyncio.sleep(0)
+        return scope
+
+    scope = loop.run_until_complete(main())
+    loop.close()
+    for task in scope.tasks:
+        mute_destroyed_warning(task)
+        wrapper_of(task).close()

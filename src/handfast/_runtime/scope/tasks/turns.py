@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Container, Iterator
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from handfast._asyncio_internals import awaited_future, futures_of_wait
@@ -51,12 +52,11 @@ class Turns:
             self._lookout.start()
         try:
             await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled():  # it had its turn already
+        except (asyncio.CancelledError, GeneratorExit):
+            if not turn.done():  # collected with its loop
+                self._waiting.remove(turn)
+            elif not turn.cancelled():  # it had its turn already
                 self._pass_on()
-            raise
-        except GeneratorExit:  # collected with its loop
-            self._waiting.remove(turn)
             raise
 
     async def __aexit__(self, *_: object) -> None:
@@ -67,7 +67,8 @@ class Turns:
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
-                turn.set_result(None)
+                with suppress(RuntimeError):  # the loop is closed: it will never run again
+                    turn.set_result(None)
                 return
         self._lookout.stop()
         self._free += 1
