@@ -93,6 +93,7 @@ class _Supervisor:
         self._every = every
         self._origin = origin
         self._window = _Window(restart)
+        self._periods = 0  # from the first run to the one that is next, or under way
 
     async def run(self) -> None:
         me = asyncio.current_task()
@@ -190,8 +191,9 @@ class _Supervisor:
         if self._every is None:
             return pause
         passed = self._registry.clock() - first + pause
-        periods = math.floor(passed / self._every) + 1
-        return pause + max(0.0, periods * self._every - passed)
+        # A timer may fire early, on uvloop by a millisecond: the period of this run is over anyway.
+        self._periods = max(self._periods, math.floor(passed / self._every)) + 1
+        return pause + max(0.0, self._periods * self._every - passed)
 
 
 @stand_in  # it is shown waiting where the service waits

@@ -243,6 +243,45 @@ def test_a_periodic_job_skips_the_times_at_which_it_still_runs() -> None:
     assert periodic([25, 10], 10, 65) == [0, 30, 50, 60]
 
 
+def test_a_periodic_job_starts_once_for_each_time() -> None:
+    """The multiples of 0.3 are no floats: a run may end just before the time at which it has started."""
+
+    async def main(_: Stepping) -> int:
+        starts: list[float] = []
+
+        async def job() -> None:
+            starts.append(now())
+
+        await asyncio.sleep(3)
+        async with Scope("jobs") as scope:
+            scope.supervise(job, every=0.3)
+            await asyncio.sleep(3.1)
+        return len(starts)
+
+    assert run_stepping(main) == 11
+
+
+def test_a_periodic_job_starts_once_for_a_timer_that_fires_early(kind: str) -> None:
+    """The clock of uvloop has milliseconds, and it was run several times in each of them."""
+
+    async def main() -> float:
+        starts: list[float] = []
+        done = asyncio.Event()
+
+        async def job() -> None:
+            starts.append(now())
+            if len(starts) == 30:
+                done.set()
+
+        begin = now()
+        async with Scope("jobs") as scope:
+            scope.supervise(job, every=0.003)
+            await done.wait()
+        return starts[-1] - begin
+
+    assert run_on(kind, main()) > 28 * 0.003
+
+
 def test_a_periodic_job_does_not_count_as_restarted_when_it_returns() -> None:
     """A hundred runs within the window of one restart."""
     assert len(periodic([], 0.25, 25.1, restart=Restart(intensity=1))) == 101
