@@ -69,10 +69,9 @@ class Ready(Generic[R]):
                 raise
             self.error = error
 
-    async def wait(self, task: asyncio.Task[None]) -> None:
+    async def wait(self, ended: asyncio.Future[None]) -> None:
         """Until the function is ready or has ended."""
-        either: set[asyncio.Future[Any]] = {task, self._reached}
-        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({ended, self._reached}, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def start_in(
@@ -97,15 +96,21 @@ async def start_in(
     coro: Any = ready.run(call)
     coro.__qualname__ = name
     task = registry.start(coro, name, origin, shown=call)
-    # Its coroutine was not entered if it was cancelled before its first step.
-    task.add_done_callback(lambda _: close_unstarted(call))
+    # Not the task itself: a task that `asyncio.wait` waits for counts as one whose error is read.
+    ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+    def on_ended(_: object) -> None:
+        close_unstarted(call)  # it was not entered if it was cancelled before its first step
+        ended.set_result(None)
+
+    task.add_done_callback(on_ended)
     try:
-        await ready.wait(task)
+        await ready.wait(ended)
     except CancelledError as error:
         cancelled = error
         if not task.done():
             registry.request_cancel(coro, task, CancelReason("a cancelled start()", origin))
-            await wait_uncancelled({task}, CLOSE_TIMEOUT)
+            await wait_uncancelled({ended}, CLOSE_TIMEOUT)
     finally:
         ready.waiting = False
     try:

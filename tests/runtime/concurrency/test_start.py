@@ -50,6 +50,46 @@ def test_start_returns_the_value_and_the_task_runs_on(any_kind: str) -> None:
     run_on(any_kind, main())
 
 
+async def fail_at_once(ready: Callable[[int], None]) -> None:
+    ready(1)
+    raise ValueError("work")
+
+
+async def fail_in_clean_up(ready: Callable[[int], None]) -> None:
+    try:
+        await asyncio.sleep(3600)
+    finally:
+        ready(1)
+        raise ValueError("work")
+
+
+@pytest.mark.parametrize(
+    ("function", "cancelled"),
+    [(fail_at_once, False), (fail_at_once, True), (fail_in_clean_up, True)],
+)
+def test_an_error_after_ready_is_reported_while_start_still_waits(
+    function: Any, cancelled: bool, any_kind: str
+) -> None:
+    """A5: the caller does not read it, and it was left to the garbage collector."""
+
+    async def main() -> list[str]:
+        reported: list[str] = []
+        handler = lambda _loop, context: reported.append(context["message"])  # noqa: E731
+        asyncio.get_running_loop().set_exception_handler(handler)
+        scope = Scope("servers", on_failure="report")
+        caller = asyncio.create_task(scope.start(function))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        if cancelled:
+            caller.cancel()
+        await asyncio.wait({caller})
+        await scope.close()
+        return reported
+
+    (message,) = run_on(any_kind, main())
+    assert message.startswith("a task of scope 'servers'")
+
+
 def test_an_error_before_ready_is_raised_by_start_and_not_by_the_scope(any_kind: str) -> None:
     async def main() -> None:
         async with Scope("servers") as scope:
