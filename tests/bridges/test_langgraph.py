@@ -62,6 +62,45 @@ def test_a_run_cancelled_by_its_scope_does_not_cancel_the_caller() -> None:
     assert asyncio.run(main()) == "scope 's' closed: 1 cancelled"
 
 
+class Lingering:
+    """A graph whose clean-up takes some steps and fails."""
+
+    async def ainvoke(self, message: object, config: object) -> None:
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            for _ in range(5):
+                await asyncio.sleep(0)
+            raise OSError("clean-up")
+
+    astream: Any = None
+
+
+def test_a_caller_that_is_cancelled_twice_joins_its_run_and_gets_its_error() -> None:
+    """S3.4, S3.6, A16: the error is raised, and the cancel at the next await."""
+
+    async def main() -> int:
+        async with handfast.Scope("s") as scope:
+
+            async def call() -> int:
+                with pytest.raises(OSError, match="clean-up"):
+                    await GraphRunner(scope, Lingering()).ainvoke({})
+                left = len(scope)
+                with pytest.raises(asyncio.CancelledError):
+                    await asyncio.sleep(0)
+                return left
+
+            caller = asyncio.create_task(call())
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            for _ in range(2):
+                caller.cancel()
+                await asyncio.sleep(0)
+            return await caller
+
+    assert asyncio.run(main()) == 0
+
+
 def test_submit_from_a_thread_is_answered() -> None:
     async def main() -> Any:
         async with handfast.Scope("s") as scope:

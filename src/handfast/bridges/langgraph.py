@@ -21,6 +21,7 @@ from handfast._missing_extra import missing_for_bridge
 from handfast._outcome import settled
 from handfast._runtime.arguments import seconds
 from handfast._runtime.hosting.stream import Stream
+from handfast._runtime.uncancellable import raise_outcome, wait_uncancelled
 
 try:
     import langgraph as langgraph  # a namespace package: nothing is loaded
@@ -95,17 +96,22 @@ class GraphRunner:
         """Run the graph on the scope and return the last state. `options` are those of the graph.
 
         An error is raised here, and is no failure of the scope. If the caller is cancelled, the
-        run is cancelled and joined. If the scope cancels the run,
+        run is cancelled, and joined however often that happens. If the scope cancels the run,
         `concurrent.futures.CancelledError` is raised: the caller itself is not cancelled.
         """
         run = partial(self.run, message, thread_id=thread_id, timeout=timeout, **options)
         task = self._scope.spawn(settled(message, run), name=_title(thread_id))
+        cancelled: asyncio.CancelledError | None = None
         try:
             await asyncio.wait({task})
-        except asyncio.CancelledError:
+        except asyncio.CancelledError as error:
+            cancelled = error
             task.cancel()
-            await asyncio.wait({task})
-            raise
+            await wait_uncancelled({task})
+        try:
+            raise_outcome(None if task.cancelled() else task.result().error, cancelled)
+        finally:
+            del cancelled  # it refers to this frame
         if task.cancelled():
             raise CancelledError(f"the {_title(thread_id)} was cancelled; its scope may be closing")
         return task.result().result()
