@@ -28,7 +28,7 @@ from handfast._explore.verdict.verdict import Verdict
 from handfast.pytest_plugin.explore import output
 from handfast.pytest_plugin.explore.explored import Explored, Extent, SuiteFinding
 from handfast.pytest_plugin.explore.finding_output import replay_line, with_page
-from handfast.pytest_plugin.explore.item_run import ItemRun
+from handfast.pytest_plugin.explore.item_run import ItemRun, Sibling
 from handfast.pytest_plugin.explore.suite_options import SuiteOptions
 
 # Runs in the plain order before anything else; their steps; the real seconds of any run.
@@ -66,19 +66,19 @@ class ItemExplorer:
 
     # --- can it be explored? -------------------------------------------------------------------
 
-    def look(self, following: pytest.Item | None, *, own_loop: str) -> Looked:
+    def look(self, *, own_loop: str) -> Looked:
         """Run it in the plain order, and count what could be reordered."""
         began = time.monotonic()
         nodeid = self.item.nodeid
         with self._environment():
+            self._tear_down(self._runs.sibling)
             reason, record = self._plain_runs()
-            self._finish(following)
         self._seconds = time.monotonic() - began
         if record is None:
             if own_loop:
                 reason = f"brings its own event loop ({own_loop})"
             return Looked(nodeid, 0, self._result("refused", reason))
-        promise = sum(point.options - 1 for point in record.points) + len(record.segments)
+        promise = _promise(record)
         if not promise:
             return Looked(nodeid, 0, self._result("single", schedules=1))
         return Looked(nodeid, promise)
@@ -92,7 +92,7 @@ class ItemExplorer:
                 if self._program.keeps_loop and not self._runs.tears_down_all:
                     # A fixture of wider scope keeps the loop: from now on each run has its own.
                     self._runs.tears_down_all = True
-                    self._finish(None)
+                    self._tear_down(None)
                     record = self._run_plain()
             except Uncontrolled as error:
                 return _refusal(error), None
@@ -107,6 +107,8 @@ class ItemExplorer:
             reference = self._program.reference
             if reference is not None and reference.test_reads_clock:
                 self._lateness = 0.0  # it measures time, and lateness would change what it reads
+            if not _promise(record):
+                break  # there is no other schedule that would need to repeat it
         return "", record
 
     def _run_plain(self) -> Record:
@@ -129,8 +131,14 @@ class ItemExplorer:
             raise TooLong
         return ended
 
-    def _finish(self, following: pytest.Item | None) -> None:
-        """Tear down the wider fixtures, and what is left of a run that was cut, in limited time."""
+    def finish(self) -> None:
+        """Tear down all that the tests so far have left."""
+        with self._environment():
+            self._tear_down(None)
+
+    def _tear_down(self, following: Sibling | None) -> None:
+        """Tear down the wider fixtures of other tests, and what is left of a run that was cut, in
+        limited time."""
         if self._watchdog is None:
             self._runs.finish(following)
             return
@@ -165,10 +173,11 @@ class ItemExplorer:
 
     # --- the search ----------------------------------------------------------------------------
 
-    def search(self, seconds: float, following: pytest.Item | None) -> Explored:
+    def search(self, seconds: float) -> Explored:
         """Look for a schedule that breaks it, and confirm that on asyncio's own loop."""
         began = time.monotonic()
         with self._environment():
+            self._tear_down(self._runs.sibling)
             corpus = self._load_corpus()
             options = replace(self._campaign_options(seconds), seed=corpus.searches)
             campaign = ContinuedCampaign(self._program, options, corpus)
@@ -199,7 +208,6 @@ class ItemExplorer:
                 finding = replace(
                     finding, confirmed=confirmation.confirmed, tries=confirmation.tries
                 )
-            self._finish(following)
         self._seconds += time.monotonic() - began
         extent: Extent = "all" if result.complete and not trouble else "sampled"
         if trouble and (result.schedules <= 1 or trouble == _KEEPS_STATE):
@@ -262,7 +270,7 @@ class ItemExplorer:
                 run(self._program, Plan(), self._settings())
                 return replay(self._program, token)
             finally:
-                self._finish(None)
+                self._tear_down(None)
 
     # --- around the runs -----------------------------------------------------------------------
 
@@ -282,6 +290,11 @@ class ItemExplorer:
     def _environment(self) -> Iterator[None]:
         with steady(), output.mute_asyncio_log():
             yield
+
+
+def _promise(record: Record) -> int:
+    """How much of a plain run can be changed."""
+    return sum(point.options - 1 for point in record.points) + len(record.segments)
 
 
 def _refused_connection(error: BaseException | None) -> bool:

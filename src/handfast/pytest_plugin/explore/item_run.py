@@ -41,7 +41,7 @@ _SLICE = 0.05
 _real_join = threading.Thread.join
 
 
-class _Sibling:
+class Sibling:
     """Stands for the next test in the same place, so that wider fixtures are kept."""
 
     def __init__(self, item: pytest.Item) -> None:
@@ -56,7 +56,7 @@ class ItemRun:
 
     def __init__(self, item: pytest.Item) -> None:
         self.item = item
-        self._sibling = _Sibling(item)
+        self.sibling = Sibling(item)
         # Whether wider fixtures are torn down after each run.
         self.tears_down_all = _has_wider_async_fixtures(item)
 
@@ -80,7 +80,7 @@ class ItemRun:
         with _warning_filters(item), patched(_JOIN), own_reports(item) as reports:
             ended = self._phase("setup", lambda: hooks.pytest_runtest_setup(item=item))
             # A wider fixture that has failed keeps its error until it is torn down.
-            following = None if self.tears_down_all or ended is not None else self._sibling
+            following = None if self.tears_down_all or ended is not None else self.sibling
             if ended is None:
                 ended = self._phase("call", lambda: hooks.pytest_runtest_call(item=item))
             if reports.error is not None:
@@ -104,14 +104,13 @@ class ItemRun:
         item = self.item
         item.ihook.pytest_runtest_teardown(item=item, nextitem=following)
 
-    def finish(self, following: pytest.Item | None) -> Ended | None:
-        """Tear down the wider fixtures that the next item does not need."""
+    def finish(self, following: Sibling | None) -> None:
+        """Tear down the wider fixtures that the next test does not need."""
         state: Any = self.item.session._setupstate
         with _warning_filters(self.item), patched(_JOIN):
-            info = pytest.CallInfo.from_call(
+            pytest.CallInfo.from_call(
                 lambda: state.teardown_exact(following), "teardown", reraise=_STOPS
             )
-        return None if info.excinfo is None else Ended(info.excinfo.value, "teardown")
 
 
 def _has_wider_async_fixtures(item: Any) -> bool:

@@ -126,6 +126,7 @@ class SuiteExplorer:
         ends = time.monotonic() + self._options.budget
         half = ends - self._options.budget / 2
         found: set[str] = set()
+        candidates = self._without_other_loops(candidates)
         while candidates and not _is_over(session):
             if time.monotonic() > ends:
                 for seen in candidates:
@@ -136,6 +137,14 @@ class SuiteExplorer:
             found |= self._search(session, queue, ends, waiting=len(candidates))
         _remember(self._config, found)
 
+    def _without_other_loops(self, candidates: list[_Seen]) -> list[_Seen]:
+        """Those that run on asyncio. A limit cannot end a test on trio, for example, cleanly."""
+        reason = "brings its own event loop (a loop that is not asyncio's)"
+        for seen in candidates:
+            if not seen.loops:
+                self._reporter.add(Explored(seen.item.nodeid, "refused", reason))
+        return [each for each in candidates if each.loops]
+
     def _look(
         self,
         session: pytest.Session,
@@ -145,22 +154,20 @@ class SuiteExplorer:
     ) -> list[tuple[ItemExplorer, Looked]]:
         """Take one or more, run them in the plain order; return those that can be reordered."""
         queue: list[tuple[ItemExplorer, Looked]] = []
+        explorer = None
         while candidates and not _is_over(session):
             seen = candidates.pop(0)
-            if not seen.loops:  # it would run trio, for example, which a limit cannot end cleanly
-                reason = "brings its own event loop (a loop that is not asyncio's)"
-                self._reporter.add(Explored(seen.item.nodeid, "refused", reason))
-                continue
             self._reporter.progress("looking at", seen.item.nodeid)
             explorer = ItemExplorer(seen.item, self._options, watchdog)
-            following = candidates[0].item if candidates else None
-            looked = explorer.look(following, own_loop=_own_loop(seen))
+            looked = explorer.look(own_loop=_own_loop(seen))
             if looked.result is not None:
                 self._reporter.add(looked.result)
             else:
                 queue.append((explorer, looked))
             if time.monotonic() > until:
                 break
+        if explorer is not None:
+            explorer.finish()
         return queue
 
     def _search(
@@ -181,9 +188,8 @@ class SuiteExplorer:
                 self._reporter.add(Explored(looked.nodeid, "budget"))
                 continue
             share = max(_LEAST, left / (len(queue) - at + waiting) * _SHARE)
-            following = queue[at + 1][0].item if at + 1 < len(queue) else None
             try:
-                result = explorer.search(min(self._options.per_test, share), following)
+                result = explorer.search(min(self._options.per_test, share))
             except KeyboardInterrupt:
                 if explorer.interrupted is not None:
                     self._reporter.add(explorer.interrupted)
@@ -192,6 +198,8 @@ class SuiteExplorer:
             if result.finding is not None:
                 found.add(looked.nodeid)
                 self._reporter.log(explorer.item, result)
+        if queue:
+            queue[0][0].finish()
         return found
 
 

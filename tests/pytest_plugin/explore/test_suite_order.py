@@ -1,0 +1,82 @@
+"""`--handfast-explore`: the order in which tests of several classes and modules are explored."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.pytest_plugin.explore.inner_suites import UNORDERED, Explore, explorer, summary
+
+pytest_plugins = ["pytester"]
+explore = pytest.fixture(explorer)
+
+# Runs a test whose name ends with "elsewhere" without asyncio, as a plugin for another loop does.
+ELSEWHERE = """
+import pytest
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem):
+    if pyfuncitem.name.endswith("elsewhere"):
+        with pytest.raises(StopIteration):
+            pyfuncitem.obj().send(None)
+        return True
+"""
+
+CLASSES = (
+    UNORDERED
+    + """
+@pytest.fixture(scope="class", autouse=True)
+def shared(request):
+    print("set up", request.node.name)
+    yield
+    print("torn down", request.node.name)
+class TestFirst:
+    @pytest.mark.asyncio
+    async def test_it(self):
+        assert len(await results()) == 2
+    async def test_elsewhere(self):
+        pass
+class TestSecond(TestFirst):
+    pass
+"""
+)
+
+
+def test_a_class_whose_last_test_is_not_explored(
+    explore: Explore, pytester: pytest.Pytester
+) -> None:
+    """Its fixtures are torn down before the next class is explored."""
+    pytester.makeconftest(ELSEWHERE)
+    result = explore(CLASSES, "--handfast-schedules=30", "-s")
+    result.assert_outcomes(passed=4)
+    assert "2 sampled" in summary(result)[0]
+    reason = "brings its own event loop (a loop that is not asyncio's)"
+    assert summary(result)[1] == f"2 not explored: 2 {reason}"
+    events = re.findall(r"(set up|torn down) (Test\w+)", result.stdout.str())
+    assert len(events) == 12
+    for (began, first), (ended, second) in zip(events[::2], events[1::2], strict=True):
+        assert (began, ended, first) == ("set up", "torn down", second)
+
+
+def test_a_test_with_one_schedule_is_run_once_more(explore: Explore) -> None:
+    result = explore(
+        """
+RUNS = []
+@pytest.mark.asyncio
+async def test_it():
+    RUNS.append(1)
+    print(len(RUNS), "runs")
+""",
+        "-s",
+    )
+    assert "1 with one schedule only" in summary(result)[0]
+    assert re.findall(r"(\d) runs", result.stdout.str()) == ["1", "2"]
+
+
+def test_a_test_that_is_not_on_asyncio_needs_no_time(
+    explore: Explore, pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest(ELSEWHERE)
+    result = explore(CLASSES, explore="--handfast-explore=0.000001")
+    assert "2 not explored: 2 brings its own event loop" in result.stdout.str()
+    assert "2 not explored: the time was over" in summary(result)
