@@ -23,8 +23,9 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 CodeOwner: TypeAlias = Literal["program", "library", "stdlib", "handfast"]
 PackagePart: TypeAlias = Literal[
@@ -78,6 +79,11 @@ _MODULES: dict[PackagePart, tuple[str, ...]] = {
 @functools.cache
 def code_owner(filename: str) -> CodeOwner:
     """Whose code a file (the `co_filename` of a code object) holds."""
+    with unseen_by_loop():
+        return _owner(filename)
+
+
+def _owner(filename: str) -> CodeOwner:
     if not os.path.isabs(filename):
         return "stdlib" if filename.startswith("<frozen ") else "program"
     if filename.startswith(_PACKAGE):
@@ -127,6 +133,24 @@ def is_machinery(filename: str, *parts: PackagePart) -> bool:
     Frames of these run the program. A reader wants to see them only where there are no others.
     """
     return filename.startswith(_ASYNCIO) or in_package(filename, *parts)
+
+
+@contextmanager
+def unseen_by_loop() -> Iterator[None]:
+    """Let this package block for a moment, or look at files, while an event loop runs.
+
+    Tools that find blocking calls of the program, such as blockbuster, ask for the running loop.
+    """
+    asyncio: Any = sys.modules.get("asyncio")
+    running = getattr(asyncio, "_get_running_loop", None)  # it may be half imported
+    if running is None or (loop := running()) is None:
+        yield
+        return
+    asyncio._set_running_loop(None)
+    try:
+        yield
+    finally:
+        asyncio._set_running_loop(loop)
 
 
 # --- frames --------------------------------------------------------------------------------------

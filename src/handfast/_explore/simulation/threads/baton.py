@@ -14,6 +14,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from handfast._code_owner import unseen_by_loop
 from handfast._explore.loop.stepping import Deadlocked, Livelocked
 from handfast._explore.loop.unsupported import Uncontrolled
 from handfast._explore.simulation.threads.locks import (
@@ -104,9 +105,10 @@ class Baton:
         try:
             self._turn = True
             worker.gate.release()
-            while not self._gate.acquire(timeout=self.turn_timeout):
-                if not in_debugger(frame_of(worker.ident)):
-                    self._lose(worker)
+            with unseen_by_loop():
+                while not self._gate.acquire(timeout=self.turn_timeout):
+                    if not in_debugger(frame_of(worker.ident)):
+                        self._lose(worker)
             self._turn = False
         except BaseException:  # also from a signal handler: the worker still has the baton
             self._give_up()
