@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from handfast.pytest_plugin.explore import suite
 from tests.pytest_plugin.explore.inner_suites import UNORDERED, Explore, explorer, summary
 
 pytest_plugins = ["pytester"]
@@ -80,3 +81,30 @@ def test_a_test_that_is_not_on_asyncio_needs_no_time(
     result = explore(CLASSES, explore="--handfast-explore=0.000001")
     assert "2 not explored: 2 brings its own event loop" in result.stdout.str()
     assert "2 not explored: the time was over" in summary(result)
+
+
+class Clock:
+    spent = 0.0
+
+    def __call__(self) -> float:
+        return self.spent
+
+
+def test_a_test_that_takes_very_long_is_looked_at_last(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite, "cpu_seconds", Clock())
+    result = explore(
+        """
+from handfast.pytest_plugin.explore import suite
+@pytest.mark.asyncio
+@pytest.mark.parametrize("n", [1, 1000, 2])
+async def test_it(n):
+    suite.cpu_seconds.spent += n
+    print(f"takes {n} s")
+""",
+        "-s",
+    )
+    assert "3 with one schedule only" in summary(result)[0]
+    order = re.findall(r"takes (\d+) s", result.stdout.str())
+    assert order == ["1", "1000", "2", "1", "2", "1000"]

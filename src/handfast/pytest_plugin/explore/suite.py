@@ -33,6 +33,7 @@ from handfast.pytest_plugin.explore.suite_summary import SuiteReporter
 _FAILED_BEFORE = "handfast/explore-findings"
 # The least and the most of its fair share that a test gets, in seconds and as a factor.
 _LEAST, _SHARE = 0.1, 1.5
+cpu_seconds = time.process_time
 
 
 @dataclass(eq=False)
@@ -43,6 +44,8 @@ class _Seen:
     loops: set[type] = field(default_factory=set)
     passed: bool = False
     failed: bool = False
+    # Of processor time. Sleeps do not count: on the explorer's loop they take none.
+    seconds: float = 0.0
 
 
 class SuiteExplorer:
@@ -61,11 +64,13 @@ class SuiteExplorer:
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         if item.get_closest_marker("explore"):
             return (yield)
-        self._now = self._seen[item.nodeid] = _Seen(item)
-        with _running_loops(self._now.loops):
+        seen = self._now = self._seen[item.nodeid] = _Seen(item)
+        began = cpu_seconds()
+        with _running_loops(seen.loops):
             try:
                 return (yield)
             finally:
+                seen.seconds = cpu_seconds() - began
                 self._now = None
 
     @pytest.hookimpl(trylast=True)
@@ -120,19 +125,25 @@ class SuiteExplorer:
     def _explore(
         self, session: pytest.Session, candidates: list[_Seen], watchdog: Watchdog | None
     ) -> None:
-        """Look at the tests for half of the time, and explore these; then one by one."""
+        """Look at the tests for half of the time, and explore these; then one by one.
+
+        A test that takes more than its share of that time comes last.
+        """
         failed_before = _failed_before(self._config)
-        candidates.sort(key=lambda each: each.item.nodeid not in failed_before)
-        ends = time.monotonic() + self._options.budget
-        half = ends - self._options.budget / 2
-        found: set[str] = set()
         candidates = self._without_other_loops(candidates)
+        half = self._options.budget / 2
+        share = half / max(1, len(candidates))
+        candidates.sort(
+            key=lambda each: (each.item.nodeid not in failed_before, each.seconds > share)
+        )
+        ends = time.monotonic() + self._options.budget
+        found: set[str] = set()
         while candidates and not _is_over(session):
             if time.monotonic() > ends:
                 for seen in candidates:
                     self._reporter.add(Explored(seen.item.nodeid, "budget"))
                 break
-            queue = self._look(session, candidates, half, watchdog)
+            queue = self._look(session, candidates, ends - half, watchdog)
             queue.sort(key=lambda each: (each[1].nodeid not in failed_before, -each[1].promise))
             found |= self._search(session, queue, ends, waiting=len(candidates))
         _remember(self._config, found)
