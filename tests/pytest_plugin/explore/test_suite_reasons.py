@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import pytest
 
@@ -136,3 +137,52 @@ async def test_it():
     )
     reason = "connects to something outside that the explorer does not run"
     assert summary(result)[1] == f"1 not explored: 1 {reason}"
+
+
+def test_an_executor_that_cannot_be_shut_down_with_its_loop(explore: Explore) -> None:
+    result = explore(
+        UNORDERED
+        + """
+from concurrent.futures import ThreadPoolExecutor
+class Executor(ThreadPoolExecutor):
+    def shutdown(self, wait=True, **_):
+        super().shutdown(wait=True)
+        raise RuntimeError("Event loop is closed")
+@pytest.mark.parametrize("closes", [True, False])
+def test_it(closes):
+    loop = asyncio.new_event_loop()
+    loop.set_default_executor(Executor())
+    assert len(loop.run_until_complete(results())) == 2
+    if closes or type(loop) is asyncio.SelectorEventLoop:
+        with pytest.raises(RuntimeError):
+            loop.close()
+""",
+        "--handfast-schedules=20",
+    )
+    assert result.ret == 0
+    assert "2 sampled" in summary(result)[0]
+
+
+def test_an_internal_error_is_the_reason_for_one_test(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = item_explorer.run
+
+    def run(program: Any, *arguments: Any) -> Any:
+        if "test_one" in program.name:
+            raise RuntimeError("oops")
+        return real(program, *arguments)
+
+    monkeypatch.setattr(item_explorer, "run", run)
+    result = explore(
+        """
+@pytest.mark.asyncio
+async def test_one():
+    pass
+@pytest.mark.asyncio
+async def test_two():
+    pass
+"""
+    )
+    assert "1 with one schedule only" in summary(result)[0]
+    assert summary(result)[1] == "1 not explored: 1 handfast itself fails: RuntimeError: oops"

@@ -12,7 +12,7 @@ import time
 from _thread import get_ident
 from asyncio import base_events, runners
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
@@ -111,8 +111,10 @@ class HostedLoop(ExploredLoop):
             base_events.BaseEventLoop.call_exception_handler(self, context)
 
     def close(self) -> None:
-        super().close()
-        self._source.closed(self)
+        try:
+            super().close()  # shuts the default executor down, which may be the program's own
+        finally:
+            self._source.closed(self)
 
 
 class _WatchedTask(asyncio.Task[Any]):
@@ -277,7 +279,8 @@ class LoopSource:
         for loop in self._loops:
             if not loop.is_closed():
                 loop._stopping = False
-                loop.close()
+                with suppress(Exception):
+                    loop.close()
 
     # --- patches -------------------------------------------------------------------------------
 

@@ -72,7 +72,12 @@ class ItemExplorer:
         nodeid = self.item.nodeid
         with self._environment():
             self._tear_down(self._runs.sibling)
-            reason, record = self._plain_runs()
+            try:
+                reason, record = self._plain_runs()
+            except pytest.exit.Exception:
+                raise
+            except Exception as error:
+                reason, record = _own_failure(error), None
         self._seconds = time.monotonic() - began
         if record is None:
             if own_loop:
@@ -190,6 +195,10 @@ class ItemExplorer:
                 trouble = f"ends its process ({error})"
             except TooLong:
                 trouble = f"a run takes more than {RUN_SECONDS:g} s"
+            except pytest.exit.Exception:
+                raise
+            except Exception as error:
+                trouble = _own_failure(error)
             finally:  # also after Ctrl-C
                 self._save_corpus(campaign.corpus())
             result = campaign.result()
@@ -306,6 +315,11 @@ def _refused_connection(error: BaseException | None) -> bool:
         seen.add(id(error))
         error = error.__cause__ or error.__context__
     return False
+
+
+def _own_failure(error: Exception) -> str:
+    """The tests after this one are explored all the same."""
+    return f"handfast itself fails: {type(error).__name__}: {error}"
 
 
 def _refusal(error: Uncontrolled) -> str:
