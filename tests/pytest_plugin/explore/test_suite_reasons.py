@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from handfast._explore.search.run import run as real_run
 from handfast.pytest_plugin.explore import item_explorer, suite
 from tests.pytest_plugin.explore.inner_suites import UNORDERED, Explore, explorer, summary
 
@@ -166,14 +167,12 @@ def test_it(closes):
 def test_an_internal_error_is_the_reason_for_one_test(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = item_explorer.run
-
     def run(program: Any, *arguments: Any) -> Any:
         if "test_one" in program.name:
             raise RuntimeError("oops")
-        return real(program, *arguments)
+        return real_run(program, *arguments)
 
-    monkeypatch.setattr(item_explorer, "run", run)
+    monkeypatch.setattr(f"{item_explorer.__name__}.run", run)
     result = explore(
         """
 @pytest.mark.asyncio
