@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from handfast._explore.render.rows import fold, lay_out
-from handfast._explore.render.timeline import render, styled
+from handfast._explore.render.timeline import render
 from handfast._explore.search.plan import Cancel, Plan
 from handfast._explore.search.run import Program, run
 from handfast._explore.trace.model import Trace
@@ -360,13 +360,3 @@ def test_an_unknown_code_and_an_empty_trace_are_shown() -> None:
     trace, _ = example_trace("lost_update")
     assert render(trace, Verdict("HF000", "odd")).startswith("HF000")
     assert "nothing ran" in render(Trace(), None)
-
-
-def test_the_coloured_form_says_the_same() -> None:
-    pytest.importorskip("rich", reason="the colours need rich")
-    for name in EXAMPLES:
-        trace, verdict = example_trace(name)
-        text = styled(trace, verdict)
-        plain = "\n".join(line.rstrip() for line in text.plain.splitlines()) + "\n"
-        assert plain == render(trace, verdict)
-        assert {span.style for span in text.spans} >= {"bold red", "bold yellow"}

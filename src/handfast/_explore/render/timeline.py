@@ -1,14 +1,12 @@
 """The swimlane timeline for the terminal: a lane for each task, time running downwards.
 
-`render` gives plain text; `styled` gives the same with colours and needs rich. The text of the rows
-comes from `rows`; this module draws it.
+The text of the rows comes from `rows`; this module draws it.
 """
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from handfast._explore.render.rows import (
     Fold,
@@ -25,14 +23,6 @@ from handfast._explore.trace.choice_text import counted
 from handfast._explore.trace.model import LOOP, OUTSIDE, Trace
 from handfast._explore.verdict.verdict import Verdict
 
-if TYPE_CHECKING:
-    from rich.text import Text
-
-
-# A line is a list of pieces, each with the name of its style; plain text ignores the names.
-Piece = tuple[str, str]
-Line = list[Piece]
-
 _CELL = 3
 # Narrower than this the lanes leave no space for text.
 _NARROWEST = 60
@@ -48,40 +38,18 @@ _MARKS = {
     "stuck": "✗",
 }
 _STATES: dict[State, str] = {"": " ", "waits": "┊", "ready": "┃"}
-_COLOURS = ("blue", "green", "magenta", "cyan", "bright_blue", "bright_green", "bright_magenta")
-_STYLES = {
-    "bad": "bold red",
-    "departure": "bold yellow",
-    "dim": "bright_black",
-    "name": "bold",
-    "code": "cyan",
-    "": "",
-    **{f"lane{n}": colour for n, colour in enumerate(_COLOURS)},
-}
 _AROUND = 3
 
 
 def render(trace: Trace, verdict: Verdict | None, width: int = 100) -> str:
     """The timeline as plain text, `width` columns wide at most."""
     lines = _lines(trace, verdict, max(width, _NARROWEST))
-    return "\n".join("".join(text for text, _ in line).rstrip() for line in lines) + "\n"
+    return "\n".join(line.rstrip() for line in lines) + "\n"
 
 
-def styled(trace: Trace, verdict: Verdict | None, width: int = 100) -> Text:
-    """The same for a rich console. Raises ImportError without rich."""
-    from rich.text import Text
-
-    text = Text(no_wrap=True, overflow="crop")
-    for line in _lines(trace, verdict, max(width, _NARROWEST)):
-        for piece, style in line:
-            text.append(piece, style=_STYLES[style])
-        text.append("\n")
-    return text
-
-
-def _lines(trace: Trace, verdict: Verdict | None, width: int) -> Iterator[Line]:
+def _lines(trace: Trace, verdict: Verdict | None, width: int) -> Iterator[str]:
     if not trace.steps:
-        yield [("nothing ran", "dim")]
+        yield "nothing ran"
         return
     rows = lay_out(trace, verdict)
     shown = fold(rows)
@@ -89,33 +57,33 @@ def _lines(trace: Trace, verdict: Verdict | None, width: int) -> Iterator[Line]:
     lanes = columns(trace, shown, most=max(3, width * 2 // 5 // _CELL))
     drawing = _Drawing(trace, shown, lanes, width)
     yield from _header(trace, verdict, rows, width)
-    yield []
+    yield ""
     yield from drawing.names()
     yield from drawing.body()
     yield from _excerpts(trace, rows, width)
-    yield []
+    yield ""
     yield from _key(trace, shown, width)
 
 
 # --- above and below ---------------------------------------------------------------------------
 
 
-def _header(trace: Trace, verdict: Verdict | None, rows: list[Row], width: int) -> Iterator[Line]:
+def _header(trace: Trace, verdict: Verdict | None, rows: list[Row], width: int) -> Iterator[str]:
     if verdict is None:
-        yield [("no finding in this run", "name")]
+        yield "no finding in this run"
     else:
         what, error = verdict.message, ""
         if verdict.error_type:
             what, _, rest = verdict.message.partition(f": {verdict.error_type}")
             error = verdict.error_type + rest
         first, *more = textwrap.wrap(what, width - len(verdict.code) - 2) or [""]
-        yield [(verdict.code, "bad"), (f"  {first}", "name")]
+        yield f"{verdict.code}  {first}"
         for line in (*more, *textwrap.wrap(error, width - 2)):
-            yield [(f"  {line}", "name")]
+            yield f"  {line}"
         for where in (*verdict.where, *verdict.cancelled):
-            yield [(_cut(f"  {where}", width), "dim")]
+            yield _cut(f"  {where}", width)
         if verdict.advice:
-            yield [(_cut(f"  {verdict.advice}", width), "")]
+            yield _cut(f"  {verdict.advice}", width)
     departures = sum(row.departure for row in rows)
     seconds = trace.steps[-1].time if trace.steps else 0.0
     facts = (
@@ -123,22 +91,22 @@ def _header(trace: Trace, verdict: Verdict | None, rows: list[Row], width: int) 
         f"{seconds:.3f} s of virtual time, {counted(departures, 'change')} to the normal order"
     )
     for line in textwrap.wrap(facts, width - 2):
-        yield [(f"  {line}", "dim")]
+        yield f"  {line}"
 
 
-def _excerpts(trace: Trace, rows: list[Row], width: int) -> Iterator[Line]:
+def _excerpts(trace: Trace, rows: list[Row], width: int) -> Iterator[str]:
     """The source around the failing line, or around the lines where tasks are stuck."""
     seen: set[int] = set()
     for row in rows:
         if row.failing and row.place is not None and row.place not in seen and len(seen) < 3:
             seen.add(row.place)
-            yield []
+            yield ""
             yield from _excerpt(trace, row.place, width)
 
 
-def _excerpt(trace: Trace, index: int, width: int) -> Iterator[Line]:
+def _excerpt(trace: Trace, index: int, width: int) -> Iterator[str]:
     place = trace.places[index]
-    yield [(_cut(f"  {place.file}:{place.line} in {place.function}", width), "name")]
+    yield _cut(f"  {place.file}:{place.line} in {place.function}", width)
     for source in trace.sources:
         if source.file != place.file or not 0 <= place.line - source.first < len(source.lines):
             continue
@@ -148,13 +116,12 @@ def _excerpt(trace: Trace, index: int, width: int) -> Iterator[Line]:
         # Dedented as a block, so that relative indentation stays.
         common = textwrap.dedent("\n".join(lines)).split("\n")
         for number, text in enumerate(common, first):
-            here = number == place.line
-            lead = f"  {'▶' if here else ' '} {number:>5} │ "
-            yield [(_cut(lead + text, width), "bad" if here else "dim")]
+            lead = f"  {'▶' if number == place.line else ' '} {number:>5} │ "
+            yield _cut(lead + text, width)
         return
 
 
-def _key(trace: Trace, shown: Sequence[Row | Fold], width: int) -> Iterator[Line]:
+def _key(trace: Trace, shown: Sequence[Row | Fold], width: int) -> Iterator[str]:
     """The meaning of the symbols that occur."""
     rows = [row for row in shown if isinstance(row, Row)]
     marks = {row.mark for row in rows}
@@ -173,10 +140,10 @@ def _key(trace: Trace, shown: Sequence[Row | Fold], width: int) -> Iterator[Line
     line = " "
     for item in said:
         if len(line) + len(item) + 2 > width and line.strip():
-            yield [(line, "dim")]
+            yield line
             line = " "
         line += f" {item} "
-    yield [(_cut(line, width), "dim")]
+    yield _cut(line, width)
 
 
 # --- the drawing -------------------------------------------------------------------------------
@@ -209,15 +176,13 @@ class _Drawing:
 
     # --- names of the lanes ----------------------------------------------------------------------
 
-    def names(self) -> Iterator[Line]:
+    def names(self) -> Iterator[str]:
         rows = [row for row in self._shown if isinstance(row, Row)]
         spoken_of = {lane for r in rows for lane in (r.lane, *r.wakes, *r.starts, *r.cancels)}
         # These tasks did something in the rows shown and have no column.
         unseen = spoken_of - {*self._lanes, LOOP, OUTSIDE}
         if unseen:
-            yield [
-                (f"{' ' * self._gutter}{counted(len(unseen), 'task')} more without a lane", "dim")
-            ]
+            yield f"{' ' * self._gutter}{counted(len(unseen), 'task')} more without a lane"
         for at, lane in enumerate(self._lanes):
             lead = "│  " * at + "╭─ "
             name, more = lane_title(self._trace, lane)
@@ -225,16 +190,12 @@ class _Drawing:
             if at == 0:
                 gutter = f" {'step':>{self._number}}  {'time':>{self._time}}  "
             width = self._width - self._gutter - len(lead)
-            yield [
-                (gutter, "dim"),
-                (lead, "dim"),
-                (_cut(name, width), _hue(lane)),
-                (_cut(f"  {more}" if more else "", max(0, width - len(name))), "dim"),
-            ]
+            more = _cut(f"  {more}" if more else "", max(0, width - len(name)))
+            yield gutter + lead + _cut(name, width) + more
 
     # --- rows --------------------------------------------------------------------------------
 
-    def body(self) -> Iterator[Line]:
+    def body(self) -> Iterator[str]:
         time = ""
         settling = False
         for row in self._shown:
@@ -251,77 +212,60 @@ class _Drawing:
             yield from self._row(row, now if now != time else "")
             time = now
 
-    def _folded(self, row: Fold) -> Line:
+    def _folded(self, row: Fold) -> str:
         cells = "".join("⋮  " if self._state.get(lane) else "   " for lane in self._lanes)
-        return [(f" {'⋮':>{self._number}}{'':{self._time + 4}}{cells} ", "dim"), (str(row), "dim")]
+        return f" {'⋮':>{self._number}}{'':{self._time + 4}}{cells} {row}"
 
-    def _aside(self, text: str) -> Line:
-        return [
-            (" " * self._gutter, ""),
-            *self._between(),
-            (f" {_cut(text, self._text_width)}", "dim"),
-        ]
+    def _aside(self, text: str) -> str:
+        return f"{' ' * self._gutter}{self._between()} {_cut(text, self._text_width)}"
 
-    def _row(self, row: Row, time: str) -> Iterator[Line]:
+    def _row(self, row: Row, time: str) -> Iterator[str]:
         gutter = self._leader(row, time)
         cells = self._cells(row, dict(self._state))
         follow(row, self._state)
         texts = list(self._texts(row))
-        yield [gutter, *cells, (" ", ""), *texts[0]]
+        yield f"{gutter}{cells} {texts[0]}"
         for more in texts[1:]:
-            yield [(" " * self._gutter, ""), *self._between(), (" ", ""), *more]
+            yield f"{' ' * self._gutter}{self._between()} {more}"
 
-    def _leader(self, row: Row, time: str) -> Piece:
+    def _leader(self, row: Row, time: str) -> str:
         if row.departure:
             # The arrow of a cancel starts outside the lanes.
             blank = "─" if row.mark == "cancel" else " "
-            return f"{f' » {row.mark} ':{blank}<{self._gutter}}", "departure"
+            return f"{f' » {row.mark} ':{blank}<{self._gutter}}"
         if row.mark == "stuck":
-            return f"{' at the end':{self._gutter}}", "bad"
+            return f"{' at the end':{self._gutter}}"
         number = "" if row.step is None else str(row.step + 1)
-        style = "bad" if row.failing else "dim"
-        return f" {number:>{self._number}}  {time:>{self._time}}  ", style
+        return f" {number:>{self._number}}  {time:>{self._time}}  "
 
-    def _texts(self, row: Row) -> Iterator[Line]:
+    def _texts(self, row: Row) -> Iterator[str]:
         """The text of a row; a departure or a failure may take several lines."""
         if row.departure:
-            for line in textwrap.wrap(f"{row.who} {row.words}".strip(), self._text_width):
-                yield [(line, "departure")]
+            yield from textwrap.wrap(f"{row.who} {row.words}".strip(), self._text_width)
             return
-        style = "bad" if row.failing else "dim" if row.lane == LOOP else ""
-        hue = style or _hue(row.lane)
         who = f"{_cut(row.who, self._who):{self._who}}  "
         source = "" if row.place is None else self._trace.places[row.place].text
         if row.lane in (LOOP, OUTSIDE) or not source:
-            yield [(who, style), (_cut(row.words, self._text_width - len(who)), style)]
+            yield who + _cut(row.words, self._text_width - len(who))
         else:
-            ended = row.mark in ("returns", "cancelled") and not row.failing
-
             words = f"{_cut(row.words, self._text_width - len(who) - 2):{self._words}}  "
-            yield [
-                (who, hue),
-                (words, style),
-                (
-                    _cut(source, self._text_width - len(who) - len(words)),
-                    style or ("dim" if ended else "code"),
-                ),
-            ]
+            yield who + words + _cut(source, self._text_width - len(who) - len(words))
         if row.note and row.lane >= 0:
             for line in textwrap.wrap(row.note, self._text_width - len(who)):
-                yield [(" " * len(who), ""), (line, "bad" if row.failing else "")]
+                yield " " * len(who) + line
 
     # --- cells -------------------------------------------------------------------------------
 
-    def _between(self) -> Line:
-        return [("".join(f"{_STATES[self._state.get(lane, '')]}  " for lane in self._lanes), "dim")]
+    def _between(self) -> str:
+        return "".join(f"{_STATES[self._state.get(lane, '')]}  " for lane in self._lanes)
 
-    def _cells(self, row: Row, before: dict[int, State]) -> Line:
+    def _cells(self, row: Row, before: dict[int, State]) -> str:
         """The lanes of one row: the state of each task, and an arrow to each task that it changes."""
         chars = list("".join(f"{_STATES[before.get(lane, '')]}  " for lane in self._lanes))
         source = self._at.get(row.lane)
         # A choice belongs to no task; a task without a column cannot be drawn.
         if row.mark == "choice" or source is None:
-            return [("".join(chars), "dim")]
+            return "".join(chars)
         if row.mark == "cancel":
             _draw(chars, 0, source)
         heads = self._heads(row, source)
@@ -331,12 +275,7 @@ class _Drawing:
             chars[target] = head
         # Last, so that no arrow overwrites the mark of the row itself.
         chars[source] = _MARKS["fails" if row.failing else row.mark]
-        style = "departure" if row.departure else "bad" if row.failing else _hue(row.lane)
-        low, high = min((source, *heads)), max((source, *heads)) + 1
-        if row.mark == "cancel":
-            low = 0
-        text = "".join(chars)
-        return [(text[:low], "dim"), (text[low:high], style), (text[high:], "dim")]
+        return "".join(chars)
 
     def _heads(self, row: Row, source: int) -> dict[int, str]:
         """The end of each arrow, by its place in the row."""
@@ -364,10 +303,6 @@ def _corner(target: int, source: int, heads: Iterable[int]) -> int:
 def _draw(chars: list[str], source: int, target: int) -> None:
     for at in range(min(source, target), max(source, target)):
         chars[at] = "─" if chars[at] in " ─" else "┼"
-
-
-def _hue(lane: int) -> str:
-    return f"lane{lane % len(_COLOURS)}" if lane >= 0 else "dim"
 
 
 def _clock(seconds: float) -> str:
