@@ -133,8 +133,8 @@ def page(plain: list[Result], cancel: list[Result], confirmed: list[Confirmed]) 
         "*Tests* are the async tests that pass in a normal run in this environment; a suite may "
         "have more, which need a server or a package that is not installed. *One schedule* "
         "means that nothing in the test can be reordered. The seconds are those of the whole run on "
-        "two shared cores. Of the largest suites only some files are run; `wild/suites.toml` has the "
-        "details.",
+        "two shared cores; on a busy machine more tests have no time left. Of the largest suites only "
+        "some files are run; `wild/suites.toml` has the details.",
         "",
         f"Together: {sum(len(each.tests) for each in ran):,} tests, {explored:,} explored to a "
         f"verdict ({explored - single:,} of them can be reordered, {single:,} have one schedule), "
