@@ -192,3 +192,28 @@ def test_what_was_reported_is_dropped_when_the_recording_ends() -> None:
     assert any("forgotten" in live.what for live in take(["errors"]).objects)
     errors.KIND.clear()
     assert not any("forgotten" in live.what for live in take(["errors"]).objects)
+
+
+@pytest.mark.parametrize("error", [SystemExit, KeyboardInterrupt])
+@pytest.mark.parametrize("collected", [False, True])
+def test_an_error_that_leaves_the_loop_is_not_lost(
+    loop_that_is_run: asyncio.AbstractEventLoop, error: type[BaseException], collected: bool
+) -> None:
+    async def leave() -> None:
+        raise error(2)
+
+    loop = loop_that_is_run
+    kept = [loop.create_task(leave())]
+    with pytest.raises(error):
+        loop.run_forever()
+    if collected:
+        kept.clear()
+        gc.collect()
+    assert unread(loop) == []
+
+
+@pytest.fixture(params=loop_kinds())
+def loop_that_is_run(request: pytest.FixtureRequest) -> Iterator[asyncio.AbstractEventLoop]:
+    loop = new_loop(request.param)
+    yield loop
+    loop.close()

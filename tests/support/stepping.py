@@ -184,6 +184,8 @@ def loop_kinds() -> list[str]:
     if sys.version_info >= (3, 12):
         kinds.append("eager")
     if sys.platform != "win32":
+        import uvloop  # noqa: F401  (here, and not with the first loop: a recording patches it as it begins)
+
         kinds.append("uvloop")
     return kinds
 

@@ -53,7 +53,12 @@ def _live_error(task: Task[Any]) -> LiveObject:
 
 def _is_unread(task: Task[Any]) -> bool:
     # Not `task.exception()`: that would count as retrieving the error.
-    return task.done() and has_unread_error(task)
+    return task.done() and has_unread_error(task) and not _leaves_the_loop(error_of(task))
+
+
+def _leaves_the_loop(error: BaseException | None) -> bool:
+    """Whether a task raises it through `run_forever` as well, so that it is not lost."""
+    return isinstance(error, SystemExit | KeyboardInterrupt)
 
 
 # --- error text --------------------------------------------------------------------------------
@@ -107,8 +112,8 @@ def _reported(context: dict[str, Any]) -> LiveObject | None:
     future = context.get("task") or context.get("future")
     name = f"task {future.get_name()!r}" if isinstance(future, Task) else "a future"
     raised: tuple[str, ...] = ()
-    if "never retrieved" in message:
-        error = context.get("exception")
+    error = context.get("exception")
+    if "never retrieved" in message and not _leaves_the_loop(error):
         code, what, raised = (
             "HF601",
             f"{error_text(error)} in {name}, never retrieved",
