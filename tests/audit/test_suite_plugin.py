@@ -129,3 +129,22 @@ def test_pytest_benchmark_makes_no_folder_in_the_project(
     assert lines == []
     assert not (pytester.path / ".benchmarks").exists()
     (pytester.path.parent / "made").rmdir()
+
+
+def test_a_suite_that_stops_the_time_is_run_to_its_end(
+    run: Run, pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest(
+        "import pytest, time\n"
+        "@pytest.fixture(autouse=True, scope='session')\n"
+        "def stopped():\n"
+        "    with pytest.MonkeyPatch.context() as patch:\n"
+        "        patch.setattr(time, 'monotonic', lambda: 1e12)\n"
+        "        yield\n"
+    )
+    lines = run("--handfast=report", skip=["test_it.py::test_order"])
+    assert of(lines, "late") == []
+    assert len(of(lines, "ended")) == 3
+    assert max(each["seconds"] for each in of(lines, "ended")) < 1e9
+    leaks = [leak["code"] for each in of(lines, "report") for leak in each["leaks"]]
+    assert leaks == ["HF102"]

@@ -117,3 +117,30 @@ def test_a_loop_that_stops_itself_is_left_without_a_task_of_the_detector() -> No
     assert asyncio.all_tasks(loop) == set()
     loop.close()
     assert failed == []
+
+
+@pytest.mark.parametrize("grace", [0.05, 0.3])
+def test_a_clock_that_a_test_has_stopped_does_not_stop_the_wait(
+    monkeypatch: pytest.MonkeyPatch, slept: list[float], grace: float
+) -> None:
+    loop = asyncio.new_event_loop()
+    monkeypatch.setattr("time.monotonic", lambda: 1e12)
+    live = leaked(loop)
+    assert settle(lambda: [live], grace) == [live]
+    waited = [seconds for seconds in slept if seconds > settling._TICK]
+    assert sum(waited) == pytest.approx(grace)
+    monkeypatch.undo()
+    loop.close()
+
+
+def test_a_stopped_clock_does_not_stop_the_wait_on_the_running_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def main() -> list[LiveObject]:
+        monkeypatch.setattr("time.monotonic", lambda: 1e12)
+        live = [leaked()]
+        found = await run_steps_here(steps(lambda: live, 0.01))
+        monkeypatch.undo()
+        return found
+
+    assert len(asyncio.run(main())) == 1

@@ -24,6 +24,8 @@ _TURNS = 8
 _TURNS_OF_A_STEP = 3
 _SHORTEST = 0.001
 _LONGEST = 0.02
+# Seconds after which a clock shows another time.
+_TICK = 1e-6
 
 # Bound here: a test that freezes the time replaces the functions of the module `time`.
 _sleep = time.sleep
@@ -59,7 +61,7 @@ async def run_steps_here(steps: Steps[Result]) -> Result:
         except StopIteration as stop:
             result: Result = stop.value
             return result
-        await asyncio.sleep(pause.seconds)
+        await asyncio.sleep(_real_time(asyncio.get_running_loop(), pause.seconds))
 
 
 def settle(look: Callable[[], list[LiveObject]], grace: float) -> Steps[list[LiveObject]]:
@@ -108,6 +110,7 @@ def _run(loop: AbstractEventLoop, seconds: float) -> None:
     """Run it for so long. Not `run_until_complete`: where a callback stops the loop, its task would
     stay behind, as a leak of the test."""
     is_over = False
+    seconds = _real_time(loop, seconds)
 
     def end() -> None:
         nonlocal is_over
@@ -121,3 +124,16 @@ def _run(loop: AbstractEventLoop, seconds: float) -> None:
         handle.cancel()
     if not is_over:
         _sleep(seconds)
+
+
+def _real_time(loop: AbstractEventLoop, seconds: float) -> float:
+    """The seconds to wait with a timer of the loop. On a clock that a test has stopped a timer is
+    never due: then sleep instead, and 0. Loops other than asyncio's have clocks of their own."""
+    if not seconds or not isinstance(loop, asyncio.BaseEventLoop):
+        return seconds
+    before = loop.time()
+    _sleep(_TICK)
+    if loop.time() != before:
+        return seconds
+    _sleep(seconds)
+    return 0.0
