@@ -452,6 +452,7 @@ def test_an_error_of_handfast_itself_is_not_a_failure_of_the_test() -> None:
         {"event": "report", "when": "call", **line, "outcome": "passed", "is_ours": False},
         {"event": "report", "when": "teardown", **line},
         ended,
+        {"event": "late"},
     ]
     outcome = run_leaks(Answers(SuiteResult(events)), 60, 30)
     assert outcome.async_tests()
@@ -476,6 +477,20 @@ def test_what_the_test_leaves_that_was_cut_off_is_not_reported(root: Path) -> No
     assert outcome.notes == [
         "suite: test_app.py::test_waits did not end within 3 s, and was left out"
     ]
+
+
+def test_a_suite_that_ends_early_is_no_lack_of_time() -> None:
+    collected = [{"event": "collected", "tests": 3}]
+    only_listed = SuiteResult(collected, status=0, output="\n3 tests collected in 0.1s\n")
+    assert run_leaks(Answers(only_listed), 60, 30).notes == [
+        "suite: 3 of 3 tests did not run: pytest ended early (3 tests collected in 0.1s)"
+    ]
+    stopping = [
+        SuiteResult([*collected, {"event": "began", "test": each, "line": 1}]) for each in "abc"
+    ]
+    stopping[0].events[0] = {"event": "collected", "tests": 9}
+    outcome = run_leaks(Answers(*stopping), 60, 30)
+    assert outcome.notes[-1] == "suite: 6 of 9 tests did not run: 3 tests have stopped the run"
 
 
 def test_a_suite_without_a_result_is_a_sentence() -> None:

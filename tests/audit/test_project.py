@@ -40,6 +40,21 @@ def test_tests_inside_a_package_are_found(tmp_path: Path) -> None:
     assert (project.test_files, project.has_async) == (1, True)
 
 
+@pytest.mark.parametrize("paths", ["app", "app/tests", "app app/tests core.py"])
+def test_a_package_that_testpaths_names_is_checked(tmp_path: Path, paths: str) -> None:
+    write(tmp_path, app__core="", core="", app__tests__test_core="async def test_it(): ...\n")
+    (tmp_path / "pytest.ini").write_text(f"[pytest]\ntestpaths = {paths}\n")
+    project = find_project(tmp_path)
+    assert (project.sources, project.tests) == (["app", "core.py"], paths.split())
+
+
+def test_a_folder_of_tests_is_not_checked_whatever_its_name(tmp_path: Path) -> None:
+    write(tmp_path, app__core="", spec__client="", spec__unit__test_it="")
+    write(tmp_path, unit_tests__client="")
+    (tmp_path / "pytest.ini").write_text("[pytest]\ntestpaths = spec/unit unit_tests\n")
+    assert find_project(tmp_path).sources == ["app"]
+
+
 def test_a_folder_src_is_checked_as_a_whole(tmp_path: Path) -> None:
     write(tmp_path, src__app__core="x = 1\n")
     project = find_project(tmp_path)

@@ -131,9 +131,7 @@ def test_pytest_benchmark_makes_no_folder_in_the_project(
     (pytester.path.parent / "made").rmdir()
 
 
-def test_a_suite_that_stops_the_time_is_run_to_its_end(
-    run: Run, pytester: pytest.Pytester
-) -> None:
+def test_a_suite_that_stops_the_time_is_run_to_its_end(run: Run, pytester: pytest.Pytester) -> None:
     pytester.makeconftest(
         "import pytest, time\n"
         "@pytest.fixture(autouse=True, scope='session')\n"

@@ -49,6 +49,16 @@ def test_wrong_use_is_one_line_and_status_2(tmp_path: Path) -> None:
     result = audit(str(tmp_path), "--python", str(tmp_path / "python"))
     assert result.exit_code == 2
     assert "python is no Python: it does not run: No such file" in result.stderr
+    result = audit(str(tmp_path), "--python", "false")
+    assert result.stderr.endswith("false is no Python: it does not run: it ended with status 1\n")
+    result = audit(str(tmp_path), "--python", "echo")
+    assert "it does not run: its answer was not understood: Expecting" in result.stderr
+    result = audit(str(tmp_path), "--minutes", "inf")
+    assert result.exit_code == 2
+    # Before the minutes that the audit takes.
+    result = audit(str(tmp_path), "--json", str(tmp_path / "no" / "such" / "file"))
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr.endswith("file cannot be written: its folder does not exist\n")
 
 
 def test_a_dry_run_shows_the_plan_and_runs_nothing(tmp_path: Path) -> None:
@@ -67,10 +77,10 @@ def test_nothing_found_is_status_0(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_written_is_one_line_after_the_report(tmp_path: Path) -> None:
-    result = audit(str(tmp_path), "--json", str(tmp_path / "no" / "such" / "file"))
+    result = audit(str(tmp_path), "--json", str(tmp_path))
     assert result.exit_code == 2
     assert "Nothing found in " in result.stdout
-    assert result.stderr.endswith("file cannot be written: No such file or directory\n")
+    assert result.stderr.endswith(" cannot be written: Is a directory\n")
 
 
 def test_each_tool_finds_a_bug_of_the_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

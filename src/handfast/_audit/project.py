@@ -22,6 +22,7 @@ _OTHER = {"docs", "doc", "examples", "example", "benchmarks", "build", "dist", "
 _MODULES_OF_TOOLS = {"setup.py", "noxfile.py", "conftest.py", "fabfile.py", "tasks.py"}
 _NOT_SEARCHED = (".", "__pycache", "node_modules")
 _TEST_FILE = re.compile(r"test_.*\.py|.*_test\.py")
+_TEST_NAME = re.compile(r"(?:^|[-_])tests?(?:$|[-_])|^testing$")
 _ASYNC = re.compile(r"^\s*async def |\basyncio\.run\b|IsolatedAsyncioTestCase", re.MULTILINE)
 # How async tests run, with the text in a test file that shows it.
 _RUNNERS = {
@@ -159,18 +160,31 @@ def _inner_tests(project: Project) -> list[str]:
 def _sources(project: Project) -> Iterator[str]:
     """The packages of `src/` or of the folder itself, and modules beside them."""
     root = project.root
-    tests = {Path(each).parts[0] for each in project.tests if Path(each).parts}
+    named = {Path(each).parts[0] for each in project.tests if Path(each).parts}
     if any((root / "src").glob("**/*.py")):
         yield "src"
     for path in sorted(root.iterdir()):
         name = path.name
-        if name in tests | _OTHER | set(_TEST_FOLDERS) | {"src"} or name.startswith("."):
+        if name in _OTHER | set(_TEST_FOLDERS) | {"src"} or name.startswith("."):
             continue
-        is_module = path.suffix == ".py" and name not in _MODULES_OF_TOOLS
-        # A folder may contain only folders: those of several packages, or a namespace.
-        has_python = path.is_dir() and any(_python_files(root, [name]))
-        if (is_module and not project.collects(path)) or has_python:
+        if path.is_dir():
+            # A folder may contain only folders: those of several packages, or a namespace.
+            files = list(_python_files(root, [name]))
+            if files and (name not in named or _has_package(project, files)):
+                yield name
+        elif path.suffix == ".py" and name not in _MODULES_OF_TOOLS and not project.collects(path):
             yield name
+
+
+def _has_package(project: Project, files: list[Path]) -> bool:
+    """Whether a folder of `testpaths` is a package, with doctests or with a folder of tests."""
+    folders = [path.relative_to(project.root).parts[:-1] for path in files]
+    own = [
+        path
+        for path, parts in zip(files, folders, strict=True)
+        if not any(map(_TEST_NAME.search, parts))
+    ]
+    return bool(own) and not any(map(project.collects, own))
 
 
 def _python_files(root: Path, names: list[str]) -> Iterator[Path]:

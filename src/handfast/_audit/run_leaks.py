@@ -216,15 +216,25 @@ def _notes(outcome: SuiteOutcome, result: SuiteResult) -> Iterator[str]:
     elif not outcome.collected:
         yield f"suite: no tests ran: {_why_none(result)}"
     elif missing > 0:
-        yield f"suite: {missing} of {outcome.collected} tests did not run: the time was over"
+        yield f"suite: {missing} of {outcome.collected} tests did not run: {_why_missing(outcome, result)}"
+
+
+def _why_missing(outcome: SuiteOutcome, result: SuiteResult) -> str:
+    if len(outcome.stopped) >= _MOST_STOPPED:
+        return f"{len(outcome.stopped)} tests have stopped the run"
+    if any(result.of("late")) or result.timed_out or outcome.stopped:
+        return "the time was over"
+    return f"pytest ended early ({_last_error(result)})"
 
 
 def _why_none(result: SuiteResult) -> str:
-    """The last error that pytest prints."""
     if result.status == _NO_TESTS:
         return "pytest found none"
-    if result.timed_out:
-        return "pytest did not start in time"
+    return "pytest did not start in time" if result.timed_out else _last_error(result)
+
+
+def _last_error(result: SuiteResult) -> str:
+    """The last error that pytest prints."""
     named = _ERROR.findall(result.output)
     lines = named or [line for line in result.output.splitlines() if line.strip()]
     return lines[-1][:300] if lines else f"pytest ended with status {result.status}"

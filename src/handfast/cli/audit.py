@@ -33,7 +33,7 @@ __all__ = ["audit"]
 
 # Seconds after which the progress is shown.
 _PATIENCE = 1.0
-_MINUTES, _DEMO_MINUTES = 3.0, 0.3
+_MINUTES, _DEMO_MINUTES, _MOST_MINUTES = 3.0, 0.3, 10_080.0
 
 
 def audit(
@@ -42,6 +42,7 @@ def audit(
         float | None,
         typer.Option(
             min=0.05,
+            max=_MOST_MINUTES,
             metavar="N",
             help="The time for all tools together. Default: 3.",
             show_default=False,
@@ -82,6 +83,9 @@ def audit(
         path, minutes = _demo_folder(), minutes or _DEMO_MINUTES
     if not Path(path).is_dir():
         usage_error(f"{path} is not a folder: name the folder of a project")
+    for file in filter(None, (json_file, sarif_file, html_file)):
+        if not Path(file).absolute().parent.is_dir():
+            usage_error(f"{file} cannot be written: its folder does not exist")
     # handfast's own environment has what the tests of the demo need.
     environment = {} if demo else os.environ
     plan = make_plan(Path(path), python, (minutes or _MINUTES) * 60, environment)

@@ -69,12 +69,25 @@ def _probed(path: str, found_by: str) -> Interpreter:
             timeout=_SECONDS,
             check=True,
         )
-        numbers, has_pytest, has_plugin = json.loads(answer.stdout)
+        # The last line: a `sitecustomize` may print something, too.
+        numbers, has_pytest, has_plugin = json.loads(
+            f"\n{answer.stdout.rstrip()}".rpartition("\n")[2]
+        )
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        why = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        return Interpreter(path, found_by, trouble=f"it does not run: {why}")
+        return Interpreter(path, found_by, trouble=f"it does not run: {_why(error)}")
     version = ".".join(map(str, numbers))
     trouble = "" if has_pytest else "pytest is not installed there"
     if numbers < _LEAST:
         trouble = f"it is Python {version}, and handfast needs 3.11 or newer"
     return Interpreter(path, found_by, version, has_plugin, trouble)
+
+
+def _why(error: Exception) -> str:
+    match error:
+        case subprocess.CalledProcessError():
+            return f"it ended with status {error.returncode}"
+        case subprocess.TimeoutExpired():
+            return f"it gave no answer within {_SECONDS:g} s"
+        case OSError():
+            return str(error.strerror)
+    return f"its answer was not understood: {error}"
