@@ -83,9 +83,9 @@ def audit(
         path, minutes = _demo_folder(), minutes or _DEMO_MINUTES
     if not Path(path).is_dir():
         usage_error(f"{path} is not a folder: name the folder of a project")
-    for file in filter(None, (json_file, sarif_file, html_file)):
-        if not Path(file).absolute().parent.is_dir():
-            usage_error(f"{file} cannot be written: its folder does not exist")
+    for output in filter(None, (json_file, sarif_file, html_file)):
+        if not Path(output).absolute().parent.is_dir():
+            usage_error(f"{output} cannot be written: its folder does not exist")
     # handfast's own environment has what the tests of the demo need.
     environment = {} if demo else os.environ
     plan = make_plan(Path(path), python, (minutes or _MINUTES) * 60, environment)
