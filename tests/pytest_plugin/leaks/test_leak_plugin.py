@@ -10,7 +10,7 @@ import pytest
 
 # Imported before any inner run: pytester forgets what was imported inside one.
 import handfast.pytest_plugin.leaks.plugin
-import handfast.pytest_plugin.leaks.reporting  # noqa: F401
+import handfast.pytest_plugin.leaks.reporting
 from handfast import _asyncio_internals
 from tests.pytest_plugin.inner_pytest import HEAD, INI, LEAN
 
@@ -401,3 +401,50 @@ def test_the_guide_shows_what_is_printed(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_bot=test)
     result = pytester.runpytest_subprocess("--handfast", *LEAN)
     assert expected in result.stdout.str()
+
+
+LIMITED = """
+import unittest
+
+KEPT = []
+
+def leak():
+    async def main():
+        KEPT.append(asyncio.create_task(asyncio.sleep(3600)))
+    asyncio.run(main())
+
+def test_example():
+    leak()
+
+test_example.is_hypothesis_test = True
+
+@pytest.mark.timeout(0.3)
+def test_short():
+    leak()
+
+@pytest.mark.timeout(timeout=0)
+def test_without_a_limit():
+    leak()
+
+class TestCase(unittest.TestCase):
+    def test_case(self):
+        leak()
+"""
+
+
+def test_a_loop_that_closes_inside_a_test_with_a_time_limit_hardly_waits(
+    run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graces: list[float] = []
+    audit = handfast.pytest_plugin.leaks.plugin.Audit
+
+    def leaked_on(self: object, loop: object, checks: object, grace: float) -> list[object]:
+        graces.append(grace)
+        return real(self, loop, checks, grace)  # type: ignore[arg-type]
+
+    real = audit.leaked_on
+    monkeypatch.setattr(audit, "leaked_on", leaked_on)
+    pytester.makeini(INI + "handfast_grace = 0.2\nmarkers = timeout\n")
+    result = run(LIMITED, "--handfast=report")
+    result.assert_outcomes(passed=4)
+    assert graces == pytest.approx([0.001, 0.03, 0.2, 0.2])

@@ -29,6 +29,9 @@ _FAILED = pytest.StashKey[bool]()
 _SHOWS = pytest.StashKey[bool]()
 _RAN = pytest.StashKey[bool]()
 _FOUND = pytest.StashKey[FoundLeaks]()
+# The share of a test's time limit that a loop which closes inside the test may wait; and the seconds
+# for the examples of Hypothesis, whose deadline may be short: a few turns of the loop.
+_SHARE, _OF_AN_EXAMPLE = 0.1, 0.001
 _EXPLORED = "leaks of explored tests: the explorer checks them itself"
 
 
@@ -44,6 +47,8 @@ class LeakPlugin:
         self._audit = Audit(str, cancel=mode == "fail", judged=self._owners.without_lazy_parts)
         self._owner: TestOwner | None = None
         self._settings = LeakSettings()
+        # The most seconds that a loop which closes now may wait.
+        self._hurry = float("inf")
         # Found on loops that have closed since the last check.
         self._on_closed_loops: list[Finding] = []
         self._recording: ExitStack | None = None
@@ -65,9 +70,13 @@ class LeakPlugin:
             return (yield)
 
     @pytest.hookimpl(wrapper=True, trylast=True)
-    def pytest_runtest_call(self) -> Generator[None, Any, Any]:
-        with owned_by(self._owner):
-            return (yield)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        self._hurry = _longest_wait(item)
+        try:
+            with owned_by(self._owner):
+                return (yield)
+        finally:
+            self._hurry = float("inf")
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
@@ -119,8 +128,8 @@ class LeakPlugin:
     # --- the check -----------------------------------------------------------------------------
 
     def _check_loop(self, loop: AbstractEventLoop) -> None:
-        settings = self._settings
-        self._on_closed_loops += self._audit.leaked_on(loop, settings.checks, settings.grace)
+        grace = min(self._settings.grace, self._hurry)
+        self._on_closed_loops += self._audit.leaked_on(loop, self._settings.checks, grace)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, Any, Any]:
@@ -171,6 +180,15 @@ class LeakPlugin:
             self._reporter.attach(report, item.stash[_FOUND])
             del item.stash[_FOUND]
         return report
+
+
+def _longest_wait(item: pytest.Item) -> float:
+    """The most seconds to wait inside the body of a test: it must pass as it does without us."""
+    if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+        return _OF_AN_EXAMPLE
+    marker = item.get_closest_marker("timeout")  # of pytest-timeout
+    seconds = marker.kwargs.get("timeout", *marker.args[:1]) if marker else None
+    return seconds * _SHARE if isinstance(seconds, int | float) and seconds > 0 else float("inf")
 
 
 def _baseline(config: pytest.Config) -> Baseline[Leak] | None:
