@@ -10,6 +10,7 @@ import json
 import sys
 from typing import Any
 
+import tests.watch.never_wakes.ended_by_others  # noqa: F401  (registers more kinds)
 from handfast._watch.never_wakes import NeverWaking, find_never_waking
 from tests.support.stepping import loop_kinds, new_loop
 from tests.watch.never_wakes.tasks import ALIVE, DEAD, Start, World

@@ -5,20 +5,26 @@ the task goes through a few objects: a bound method, a `Timeout`, the list of a 
 
 Nor does a task that another one waits for, if that one has such a handle: a cancel of who awaits a
 task, a `gather` or a task group reaches the tasks in it. Who waits for a task is in its callbacks.
+
+And a task that sleeps may be a timer in other words: `await asyncio.sleep(60); worker.cancel()`. It
+counts if one of its variables has the task, and its code has the word.
 """
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import time
 import types
+import weakref
 from asyncio import AbstractEventLoop, Future, Task, TaskGroup
+from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from handfast._asyncio_internals import done_callbacks, parent_of_group
+from handfast._asyncio_internals import done_callbacks, parent_of_group, task_sets
 from handfast._runtime.scope.live_scopes import scope_of
 from handfast._runtime.scope.tasks.task_creation import TrackedTask
 from handfast._watch.never_wakes.heap import AT_ONCE
@@ -38,46 +44,97 @@ _NO_WAY = (
     types.ModuleType,
     type,
 )
+# A variable has the task itself, or some in one of these.
+_IN_VARIABLES = (Future, deque, dict, list, set, tuple)
 
 
 def with_canceller(
     tasks: list[Task[Any]], out_of_time: Callable[[], bool]
 ) -> list[Task[Any]] | None:
-    """Those of the tasks that a handle will cancel; None if there was not enough time."""
-    sources: dict[int, set[int]] = {}
-    frontier: list[Any] = []
-    for task in tasks:
-        for each in (task, *_waiting_for(task)):
-            if id(each) not in sources:
-                frontier.append(each)
-            sources.setdefault(id(each), set()).add(id(task))
-    found: set[int] = set()
-    kept: list[Any] = [tasks, sources, frontier]  # so that no id is used again
+    """Those of the tasks that something will cancel; None if there was not enough time."""
+    walk = _Walk(tasks)
     for _ in range(_DEPTH):
-        following: list[Any] = []
-        kept.append(following)
-        while frontier:
-            if out_of_time() or len(sources) > _MOST:
+        while walk.frontier:
+            if out_of_time() or len(walk.leads_to) > _MOST:
                 return None
-            # A tuple, so that `*targets` makes no other one, which would be found too.
-            targets, frontier = tuple(frontier[:AT_ONCE]), frontier[AT_ONCE:]
-            kept += [targets, frontier]
-            referrers = gc.get_referrers(*targets)
-            kept.append(referrers)
-            for referrer in referrers:
-                if _is_own(referrer, kept):
-                    continue
-                held = [id(each) for each in gc.get_referents(referrer) if id(each) in sources]
-                of = set().union(*(sources[each] for each in held))
-                if is_handle(referrer):
-                    found |= of
-                elif not of <= sources.get(id(referrer), set()):
-                    sources[id(referrer)] = sources.get(id(referrer), set()) | of
-                    following.append(referrer)
-        frontier = [each for each in following if not sources[id(each)] <= found]
+            walk.step()
+        walk.next_level()
         time.sleep(0)  # let others run
-        kept.append(frontier)
-    return [task for task in tasks if id(task) in found]
+    return [task for task in tasks if id(task) in walk.found]
+
+
+class _Walk:
+    """The way back from tasks to the handles that lead to them."""
+
+    def __init__(self, tasks: list[Task[Any]]) -> None:
+        # By id of an object: the ids of the tasks that it leads to.
+        self.leads_to: dict[int, set[int]] = {}
+        self.found: set[int] = set()
+        self.frontier: list[Any] = []
+        self._following: list[Any] = []
+        for task in tasks:
+            for each in (task, *_waiting_for(task)):
+                if id(each) not in self.leads_to:
+                    self.frontier.append(each)
+                self.leads_to.setdefault(id(each), set()).add(id(task))
+        self._own = {id(each) for task in tasks for each in _chain(Task.get_coro(task))}
+        # Our own references are no way, and no id is used again.
+        self._kept: list[Any] = [tasks, self.frontier, self._following]
+        # Nor are asyncio's weak sets of tasks, whose references have these callbacks.
+        self._removals = [getattr(each, "_remove", None) for each in task_sets()]
+
+    def step(self) -> None:
+        """Look at what refers to some of the frontier."""
+        # A tuple, so that `*targets` makes no other one, which would be found too.
+        targets, self.frontier = tuple(self.frontier[:AT_ONCE]), self.frontier[AT_ONCE:]
+        self._kept += [targets, self.frontier]
+        for target in targets:
+            for reference in weakref.getweakrefs(target):
+                if reference.__callback__ is None or reference.__callback__ not in self._removals:
+                    self._note(reference, self.leads_to[id(target)])
+        referrers = gc.get_referrers(*targets)
+        self._kept.append(referrers)
+        for referrer in referrers:
+            if type(referrer) is types.CoroutineType and self._cancels_later(referrer):
+                self.found |= self._reached_by(referrer, _IN_VARIABLES)
+            elif is_handle(referrer):
+                self.found |= self._reached_by(referrer)
+            elif not _is_own(referrer, self._kept):
+                self._note(referrer, self._reached_by(referrer))
+
+    def next_level(self) -> None:
+        """Go on with what was found, where that is not known to be cancelled."""
+        self.frontier = [
+            each for each in self._following if not self.leads_to[id(each)] <= self.found
+        ]
+        self._following = []
+        self._kept += [self.frontier, self._following]
+
+    def _reached_by(self, referrer: Any, kinds: tuple[type, ...] = (object,)) -> set[int]:
+        held = [
+            self.leads_to[id(each)]
+            for each in gc.get_referents(referrer)
+            if id(each) in self.leads_to and issubclass(type(each), kinds)
+        ]
+        return set().union(*held)
+
+    def _note(self, holder: Any, reached: set[int]) -> None:
+        if not reached <= self.leads_to.get(id(holder), set()):
+            self.leads_to[id(holder)] = self.leads_to.get(id(holder), set()) | reached
+            self._following.append(holder)
+
+    def _cancels_later(self, coroutine: Any) -> bool:
+        if id(coroutine) in self._own or "cancel" not in coroutine.cr_code.co_names:
+            return False
+        *_, innermost = _chain(coroutine)
+        return getattr(innermost, "cr_code", None) is asyncio.sleep.__code__
+
+
+def _chain(awaited: Any) -> Iterator[Any]:
+    """A coroutine, the one that it awaits, and so on."""
+    while issubclass(type(awaited), types.CoroutineType):
+        yield awaited
+        awaited = awaited.cr_await
 
 
 def _waiting_for(task: Task[Any]) -> list[Future[Any]]:
