@@ -194,6 +194,61 @@ def office(people: int) -> Service:
     return Service(15, always(0.0), always(0.0), forever, extra)
 
 
+def ramp_of_connections(
+    size: int, within: float, hours: float, stay: float, requests: float
+) -> Service:
+    """Clients connect one after the other, stay for hours, and come back; among short requests."""
+
+    def extra(random: Random) -> list[tuple[float, float]]:
+        found = []
+        for _ in range(size):
+            at = random.random() * within
+            while at < hours * 3600:
+                lifetime = random.lognormvariate(math.log(stay), 0.5)
+                found.append((at, lifetime))
+                at += lifetime + random.random() * 10
+        return found
+
+    return Service(hours, always(requests), always(0.0), forever, extra)
+
+
+def closed_together(rate: float, every: float, hours: float) -> Service:
+    """Connections among requests: all of them are closed at once, now and then."""
+
+    def extra(random: Random) -> list[tuple[float, float]]:
+        found, at = [], 0.0
+        while at < hours * 3600:
+            at += random.expovariate(rate)
+            found.append((at, every - at % every))
+        return found
+
+    return Service(hours, always(5), always(0.0), forever, extra)
+
+
+def deploys(clients: int, every: float, within: float) -> Service:
+    """All clients are disconnected by each restart of another server, and come back."""
+
+    def extra(random: Random) -> list[tuple[float, float]]:
+        found = []
+        for start in [0.0, *_steps(every, 8 * 3600)]:
+            for _ in range(clients):
+                late = random.random() * within
+                found.append((start + late, every - late + random.random() * 5))
+        return found
+
+    return Service(8, always(5), always(0.0), forever, extra)
+
+
+def drift(share: float, stays: Callable[[Random, float], float]) -> Service:
+    """From 1 to 50 a second within ten hours."""
+    return Service(10, lambda t: 1 + t * 49 / 36_000, always(share), stays)
+
+
+def exactly(seconds: float) -> Callable[[Random, float], float]:
+    """A connection that the server closes after a fixed time."""
+    return lambda random, t: seconds
+
+
 def _steps(every: float, until: float) -> Iterator[float]:
     at = every
     while at < until:
@@ -229,6 +284,13 @@ RIGHT = {
     "sessions among requests": Service(8, always(20), always(0.02), lognormal(1200, 1.5)),
     "500 jobs each 10 minutes": batches(600, 500, 30, 540),
     "200 jobs an hour": batches(3600, 200, 60, 3300),
+    "500 connect within an hour, for 6 hours": ramp_of_connections(500, 3600, 8, 21_600, 0),
+    "the same among requests": ramp_of_connections(500, 3600, 8, 21_600, 20),
+    "connections that end after 30 minutes": Service(8, always(5), always(0.1), exactly(1800)),
+    "connections that end after an hour": Service(8, always(5), always(0.1), exactly(3600)),
+    "all connections closed each hour": closed_together(0.2, 3600, 8),
+    "500 clients, deployed each 2 hours": deploys(500, 7200, 1800),
+    "load that drifts, sessions of an hour": drift(0.01, lognormal(3600, 0.7)),
 }
 
 

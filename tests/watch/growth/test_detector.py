@@ -8,12 +8,13 @@ from collections.abc import Iterator
 import pytest
 
 from handfast._watch.growth import GrowthDetector, PlaceCount
+from handfast._watch.growth import detector as detector_module
 from handfast._watch.growth.detector import MOST_PLACES
 from handfast._watch.growth.evidence import Survival, p_value, unlikely_by_chance
 from handfast._watch.snapshot import AGE_BUCKETS
 
-TICK = 64.0
-HALF_AN_HOUR = 28
+TICK = 256.0
+LONG_ENOUGH = 28
 
 
 class Line:
@@ -33,7 +34,7 @@ class Line:
         return PlaceCount(self.name, self.created, len(self.stay), ages)
 
 
-def watched(line: Line, ticks: int = HALF_AN_HOUR) -> GrowthDetector:
+def watched(line: Line, ticks: int = LONG_ENOUGH) -> GrowthDetector:
     detector = GrowthDetector()
     for tick in range(ticks):
         detector.observe(TICK * tick, [line.count(TICK * tick)])
@@ -46,14 +47,14 @@ def test_a_leak_is_called_with_its_rate_and_goes_on() -> None:
     growth = detector.growth_of("line")
     assert growth is not None
     assert growth.per_thousand == pytest.approx(10, rel=0.05)
-    assert growth.windows == 3 + (HALF_AN_HOUR - 18) // 4
+    assert growth.windows == 3 + (LONG_ENOUGH - 18) // 4
     assert detector.growth_of("another line") is None
 
 
 def test_a_call_ends_when_nothing_more_is_added() -> None:
     line = Line()
     detector = watched(line)
-    for tick in range(HALF_AN_HOUR, 2 * HALF_AN_HOUR):
+    for tick in range(LONG_ENOUGH, 2 * LONG_ENOUGH):
         detector.observe(TICK * tick, [line.count(TICK * tick, staying=0)])
     assert detector.growth_of("line") is None
 
@@ -62,16 +63,30 @@ def test_a_call_ends_when_the_tasks_end_after_all() -> None:
     line = Line()
     detector = watched(line)
     line.stay = line.stay[-300:]
-    for tick in range(HALF_AN_HOUR, HALF_AN_HOUR + 4):
+    for tick in range(LONG_ENOUGH, LONG_ENOUGH + 4):
         detector.observe(TICK * tick, [line.count(TICK * tick)])
     assert detector.growth_of("line") is None
+
+
+@pytest.mark.parametrize(("remembered", "called"), [(36 * 3600.0, False), (20 * TICK, True)])
+def test_a_line_whose_tasks_ended_all_at_once_is_not_called_so_soon_again(
+    monkeypatch: pytest.MonkeyPatch, remembered: float, called: bool
+) -> None:
+    """As where all connections are closed every few hours."""
+    monkeypatch.setattr(detector_module, "_REMEMBERED", remembered)
+    line = Line()
+    detector = watched(line)
+    line.stay = []
+    for tick in range(LONG_ENOUGH, LONG_ENOUGH + 50):
+        detector.observe(TICK * tick, [line.count(TICK * tick)])
+    assert (detector.growth_of("line") is not None) is called
 
 
 def test_a_call_ends_when_all_tasks_are_gone() -> None:
     line = Line()
     detector = watched(line)
     line.stay = []
-    detector.observe(TICK * HALF_AN_HOUR, [line.count(TICK * HALF_AN_HOUR)])
+    detector.observe(TICK * LONG_ENOUGH, [line.count(TICK * LONG_ENOUGH)])
     assert detector.growth_of("line") is None
 
 
@@ -79,7 +94,7 @@ def test_a_place_that_starts_again_is_watched_anew() -> None:
     line = Line()
     detector = watched(line)
     line.created = 0
-    detector.observe(TICK * HALF_AN_HOUR, [line.count(TICK * HALF_AN_HOUR)])
+    detector.observe(TICK * LONG_ENOUGH, [line.count(TICK * LONG_ENOUGH)])
     assert detector.growth_of("line") is None
 
 
@@ -94,7 +109,7 @@ def test_after_a_pause_of_the_process_three_new_windows_are_needed() -> None:
     assert detector.growth_of("line") is not None
 
 
-def test_the_counts_are_read_once_in_64_seconds() -> None:
+def test_the_counts_are_read_once_in_256_seconds() -> None:
     reads: list[float] = []
 
     def counts(now: float) -> Iterator[PlaceCount]:
@@ -102,9 +117,9 @@ def test_the_counts_are_read_once_in_64_seconds() -> None:
         yield PlaceCount("place", 1, 1, [0] * AGE_BUCKETS)
 
     detector = GrowthDetector()
-    for second in range(200):
+    for second in range(800):
         detector.observe(float(second), counts(float(second)))
-    assert reads == [0.0, 64.0, 128.0, 192.0]
+    assert reads == [0.0, 256.0, 512.0, 768.0]
 
 
 def test_the_memory_is_bounded() -> None:

@@ -11,7 +11,7 @@ from handfast._watch.growth.series import (
     WINDOWS,
     AgeSeries,
     PlaceSeries,
-    older_than_a_tick,
+    old_enough,
 )
 from handfast._watch.growth.space_saving import SpaceSaving
 from handfast._watch.snapshot import Growth
@@ -20,6 +20,8 @@ MOST_PLACES = 4096
 
 # Of a thousand places that are called a leak, how many may be called so by chance.
 _FALSE = 0.001
+# For so many seconds: a service may close its connections once a day.
+_REMEMBERED = 36 * 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class GrowthDetector:
     """Tells a leak from load.
 
     >>> detector = GrowthDetector()
-    >>> for now in range(0, 2048, 64):
+    >>> for now in range(0, 8192, 256):
     ...     ages = [0] * 24
     ...     for since in range(32, now, 64):  # each second, 100 tasks are created and one stays
     ...         ages[since.bit_length() + 6] += 64
@@ -70,13 +72,15 @@ class GrowthDetector:
         # By the number of tasks that got old: the places to keep if there are too many.
         self._heaviest: SpaceSaving[Hashable] = SpaceSaving(MOST_PLACES)
         self._calls: dict[Hashable, _Call] = {}
+        # At what age tasks of a place have ended in numbers, and until when that counts.
+        self._ended: dict[Hashable, tuple[float, float]] = {}
         self._start = 0.0
         self._tick = -1
 
     def observe(self, now: float, counts: Iterable[PlaceCount]) -> None:
         """Take the counts of a moment; `now` is a monotonic clock. Call it about once a second.
 
-        Most calls return at once, without reading `counts`: a sample is due each 64 seconds.
+        Most calls return at once, without reading `counts`: a sample is due each 256 seconds.
         """
         if self._tick < 0:
             self._start = now
@@ -85,6 +89,7 @@ class GrowthDetector:
             return
         self._tick = tick
         changed = self._add(tick, now, counts)
+        self._note_ends(now, changed)
         self._drop(now, changed)
         self._call(now, changed)
 
@@ -99,7 +104,7 @@ class GrowthDetector:
         """Store the samples; returns the series that are to be judged again."""
         changed = []
         for count in counts:
-            old = older_than_a_tick(count.ages)
+            old = old_enough(count.ages)
             if not old or count.created < self._created(count.place):
                 self._forget(count.place)
                 if not old:
@@ -126,6 +131,14 @@ class GrowthDetector:
             self._heaviest.remove(place)
             self._calls.pop(place, None)
 
+    def _note_ends(self, now: float, changed: list[tuple[Hashable, AgeSeries]]) -> None:
+        """A line whose connections are all closed now and then is not called each time anew."""
+        self._ended = {place: last for place, last in self._ended.items() if last[1] > now}
+        for place, series in changed:
+            if series.has_ended():
+                age, _ = self._ended.get(place, (0.0, 0.0))
+                self._ended[place] = max(age, series.age), now + _REMEMBERED
+
     def _drop(self, now: float, changed: list[tuple[Hashable, AgeSeries]]) -> None:
         """Keep a call while the older tasks do not end and grow in number."""
         for place, series in changed:
@@ -151,7 +164,12 @@ class GrowthDetector:
             if survival is None or survival.watched < LEAST:
                 continue
             share = series.share() if survival.is_endless() else None
-            if share is None or self._series[place].ends_later(series.age):
+            ended = self._ended.get(place, (0.0, 0.0))
+            if (
+                share is None
+                or series.age <= ended[0]
+                or self._series[place].ends_later(series.age)
+            ):
                 innocent += 1
             else:
                 p = p_value(survival, series.age, share)

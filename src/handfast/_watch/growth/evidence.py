@@ -33,17 +33,15 @@ _LIFETIME = 3 * 3600.0
 _LIFETIME_IF_MOST_STAY = 12 * 3600.0
 _MOST = 0.5
 # A place whose tasks mostly stay has shown no lifetime of its own: it is watched for longer.
-_LEAST_AGE_IF_MOST_STAY = 1024.0
+_LEAST_AGE_IF_MOST_STAY = 2048.0
 
 # How many of those that should have leaked may end all the same.
 _MAY_END = 0.01
 # A falling share of at most this is a change in the mix of requests.
 _STEADY = 0.92
+# Of so many standard deviations.
+_SIGMAS = 1.5
 _TRENDS_NEED = 8
-# Of the samples, how many are the last half of a window, and how many tasks must be expected in
-# them for a lack of them to mean something.
-_LATELY = 2
-_ENOUGH_TO_EXPECT = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +98,6 @@ def share_that_stays(recent: Sequence[Point], history: Sequence[Point], age: flo
     if len(samples) < _TRENDS_NEED or not grows(samples):
         return None
     share = slope(samples)
-    if _has_stopped(recent, share):
-        return None
     if most_stay(share) and age < _LEAST_AGE_IF_MOST_STAY:
         return None
     if _saturates(samples) or _saturates(_by_created(history)):
@@ -110,13 +106,6 @@ def share_that_stays(recent: Sequence[Point], history: Sequence[Point], age: flo
     if most_stay(share) and _saturates([(each.at, float(each.older)) for each in history]):
         return None
     return share
-
-
-def _has_stopped(recent: Sequence[Point], share: float) -> bool:
-    """Whether far fewer were added lately than before: a pool that has just filled."""
-    before, last = recent[-1 - _LATELY], recent[-1]
-    expected = share * (last.created - before.created)
-    return expected >= _ENOUGH_TO_EXPECT and last.older - before.older < expected / 3
 
 
 def _by_created(points: Sequence[Point]) -> list[Sample]:
@@ -134,7 +123,8 @@ def _saturates(curve: Sequence[Sample]) -> bool:
     third = (x1 - x0) / 3
     first = _at(curve, x0 + third) - y0
     last = y1 - _at(curve, x1 - third)
-    return last < _STEADY * first and first - last > math.sqrt(first + max(last, 0.0))
+    by_chance = _SIGMAS * math.sqrt(first + max(last, 0.0))
+    return last < _STEADY * first and first - last > by_chance
 
 
 def _at(curve: Sequence[Sample], x: float) -> float:

@@ -1,15 +1,17 @@
 """What is kept of one place of creation: a fixed number of samples for each age.
 
-An `AgeSeries` watches the tasks older than one age, from 256 seconds on; each next one doubles it.
-Its windows are as long as the age, with four samples in each. So a place whose tasks end within
-seconds is decided upon in about twenty minutes, and one whose tasks take an hour in half a day.
+An `AgeSeries` watches the tasks older than one age, from 1,024 seconds on; each next one doubles it.
+Its windows are as long as the age, with four samples in each. So a place is decided upon after 73
+minutes at the earliest: what ends, or no longer grows, within an hour is never called a leak. Many
+servers close each connection after half an hour or an hour, and before that none of them ends.
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 
 from handfast._watch.growth.evidence import (
     LEAST,
@@ -19,20 +21,23 @@ from handfast._watch.growth.evidence import (
     share_that_stays,
 )
 
-TICK = 64.0
+TICK = 256.0
 """Seconds between two samples."""
 
 WINDOWS = 3
 _PER_WINDOW = 4  # samples
 _FIRST_AGE = TICK * _PER_WINDOW
-_AGES = 7  # 256 s to 16,384 s
+_AGES = 5  # 1,024 s to 16,384 s
 # `ages[i]` counts ages below 2**(i - 6) seconds, so the sum from `_FROM` on is what is older than
 # `_FIRST_AGE`, that from the next one on what is older than twice that.
 _FROM = int(_FIRST_AGE).bit_length() - 1 + 7
-_FROM_TICK = int(TICK).bit_length() - 1 + 7
+_QUARTER, _EIGHTH = 2, 3  # so many buckets before
+# Of the tasks that are expected to stay, so many are enough to expect, and so many to see.
+_ENOUGH_TO_EXPECT = 3
+_GOES_ON = 0.5
 _SAMPLES = (WINDOWS + 1) * _PER_WINDOW + 1
 _HISTORY = 24
-# Fewer tasks than this part of those of the windows before are a creation that comes to its end.
+# Fewer tasks than this part of what there were at the most are a creation that comes to its end.
 _LESS = 0.75
 # By how many seconds a sample may be late: the agent has a thread among others.
 _LATE = TICK / 16
@@ -49,9 +54,12 @@ class AgeSeries:
         self._history = [origin]
         self._spacing = 1
         self._taken = 1
+        # How many are older than a quarter of `age`, and not older than that.
+        self._lately = 0
 
-    def add(self, now: float, created: int, older: int, older_still: int) -> None:
+    def add(self, now: float, created: int, lately: int, older: int, older_still: int) -> None:
         """Add a sample. It is due each quarter of `age`."""
+        self._lately = lately
         if self._samples and abs(now - self._samples[-1][0] - self.age / _PER_WINDOW) > _LATE:
             # The process was suspended: what was older than `age` one window ago is not what is
             # older than twice that now.
@@ -84,15 +92,34 @@ class AgeSeries:
         """The share of new tasks that stay, if it is steady. Only if there is a `survival`."""
         recent = [self._point(index) for index in range(_PER_WINDOW, _SAMPLES)]
         share = share_that_stays(recent, [*self._history, recent[-1]], self.age)
-        return None if share is None or (most_stay(share) and self._creates_less()) else share
+        if share is None or self._has_stopped(share):
+            return None
+        return None if most_stay(share) and self._creates_less() else share
+
+    def _has_stopped(self, share: float) -> bool:
+        """Whether far fewer stay of those created in the last window: a pool that has just filled.
+
+        `older` shows that only a window later.
+        """
+        created = self._samples[-2][1] - self._samples[-1 - _PER_WINDOW][1]
+        expected = share * created
+        return expected >= _ENOUGH_TO_EXPECT and self._lately < _GOES_ON * expected
 
     def _creates_less(self) -> bool:
-        """Whether fewer tasks were created in the last window than in those before.
+        """Whether far fewer tasks were created in the last half of a window than at the most.
 
-        `older` shows that only a window later. Where most tasks stay, it is the end of the growth.
+        Where most tasks stay, it is the end of the growth.
         """
-        created = [each[1] for each in self._samples][::_PER_WINDOW]
-        return created[-1] - created[-2] < _LESS * (created[-2] - created[0]) / WINDOWS
+        created = [each[1] for each in self._samples][:: _PER_WINDOW // 2]
+        new = [after - before for before, after in pairwise(created)]
+        return new[-1] + math.sqrt(new[-1]) < _LESS * max(new)
+
+    def has_ended(self) -> bool:
+        """Whether most of many older tasks have ended in the last window, all at once or not."""
+        if len(self._samples) <= _PER_WINDOW:
+            return False
+        older = self._samples[-1 - _PER_WINDOW][2]
+        return older >= LEAST and self._samples[-1][3] < older / 2
 
     def rises(self) -> bool:
         """Whether there are more of the older tasks than three windows ago."""
@@ -123,11 +150,13 @@ class PlaceSeries:
                 break
             if index == len(self._by_age):
                 # An age that no task is about to reach needs no memory.
-                if not older[_FROM + index - 1]:
+                if not older[_FROM + index - _EIGHTH]:
                     break
                 self._by_age.append(AgeSeries(_FIRST_AGE * (1 << index), self._origin))
             series = self._by_age[index]
-            series.add(now, created, older[_FROM + index], older[_FROM + index + 1])
+            first = _FROM + index
+            lately = older[first - _QUARTER] - older[first]
+            series.add(now, created, lately, older[first], older[first + 1])
             changed.append(series)
         return changed
 
@@ -140,6 +169,6 @@ class PlaceSeries:
         return False
 
 
-def older_than_a_tick(ages: Sequence[int]) -> int:
+def old_enough(ages: Sequence[int]) -> int:
     """How many tasks are old enough to be looked at."""
-    return sum(ages[_FROM_TICK:])
+    return sum(ages[_FROM - _EIGHTH :])
