@@ -28,9 +28,17 @@ class Hub:
 @pytest.fixture(autouse=True)
 def nothing_found_before() -> Iterator[None]:
     kept._Last.until = 0.0
+    kept._Last.seen = {}
     yield
     kept._Last.until = 0.0
     LOG.clear()
+
+
+def find_at_second_look(place_of: kept.PlaceOf) -> tuple[KeptTasks, ...]:
+    for _ in range(2):
+        kept._Last.until = 0.0
+        found = find_kept(place_of)
+    return found
 
 
 async def nothing() -> None: ...
@@ -55,7 +63,7 @@ def test_containers_of_finished_tasks_are_found_by_name() -> None:
             **{id(task): 2 for task in hub._recent},
             **{id(task): 3 for task in hub._by_user["anna"]},
         }
-        found = await asyncio.to_thread(find_kept, lambda task: places.get(id(task)))
+        found = await asyncio.to_thread(find_at_second_look, lambda task: places.get(id(task)))
         pending.cancel()
         return found
 
@@ -91,7 +99,7 @@ def test_no_code_of_the_objects_that_are_met_runs() -> None:
         tasks: list[Any] = [Proxy(), *await done(3)]
         namespace: dict[str, Any] = {"__name__": proxy}
         guarded.log = proxy.log = namespace["log"] = tasks  # type: ignore[attr-defined]
-        found = await asyncio.to_thread(find_kept, lambda _: None)
+        found = await asyncio.to_thread(find_at_second_look, lambda _: None)
         return tuple(each for each in found if "log" in each.container)
 
     found = asyncio.run(run())
@@ -106,11 +114,42 @@ def test_one_finished_task_and_those_in_a_local_variable_are_not() -> None:
         LOG.extend(await done(1))
         local = await done(10)
         own = {*local, *LOG}
-        found = await asyncio.to_thread(find_kept, lambda task: 1 if task in own else None)
+        found = await asyncio.to_thread(
+            find_at_second_look, lambda task: 1 if task in own else None
+        )
         assert local
         return found
 
     assert [each for each in asyncio.run(run()) if each.place is not None] == []
+
+
+def test_tasks_that_finish_now_and_are_discarded_in_a_moment_are_not() -> None:
+    """As each server does it: under load some are always between their end and their callback."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    class Server:
+        def __init__(self) -> None:
+            self.tasks = tasks
+
+    async def at_this_moment() -> list[Any]:
+        for _ in range(10):
+            task = asyncio.create_task(nothing())
+            tasks.add(task)
+            task.add_done_callback(tasks.discard)
+        await asyncio.sleep(0)  # their callbacks are called in the next step of the loop
+        kept._Last.until = 0.0
+        finished = sum(task.done() for task in tasks)
+        return [finished, *find_kept(lambda task: 1 if task in tasks else None)]
+
+    async def run() -> list[list[Any]]:
+        server = Server()
+        looks = [await at_this_moment() for _ in range(3)]
+        assert server.tasks is tasks
+        return looks
+
+    for finished, *found in asyncio.run(run()):
+        assert finished == 10
+        assert [each for each in found if each.place is not None] == []
 
 
 def test_a_search_is_not_repeated_before_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import gc
 import time
+import weakref
 from asyncio import Task
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any
+from typing import Any, ClassVar
 
 from handfast._census.task_containers import done_tasks_in, names_of
 from handfast._watch.snapshot import KeptTasks
@@ -38,10 +39,15 @@ class _Last:
 
     kept: tuple[KeptTasks, ...] = ()
     until = 0.0
+    # By id of a container: some of the finished tasks that were in it.
+    seen: ClassVar[dict[int, list[weakref.ref[Task[Any]]]]] = {}
 
 
 def find_kept(place_of: PlaceOf) -> tuple[KeptTasks, ...]:
     """The containers with two finished tasks or more, the largest first.
+
+    They must have been there at the last search already: `task.add_done_callback(tasks.discard)` takes
+    a task out of its set a moment after it has finished, and a busy loop has many at such a moment.
 
     Call it from a thread of its own. The last result is returned as long as a new one would take
     more than one percent of the time.
@@ -66,12 +72,22 @@ def _search(place_of: PlaceOf) -> tuple[KeptTasks, ...]:
     ]
     del sample
     names = names_of(containers)
+    done = {id(each): done_tasks_in(each) for each in containers if id(each) in names}
     found = [
-        _kept(names[id(each)], done_tasks_in(each), place_of)
-        for each in containers
-        if id(each) in names
+        _kept(names[number], tasks, place_of)
+        for number, tasks in done.items()
+        if _were_there(tasks, _Last.seen.get(number, ()))
     ]
+    _Last.seen = {
+        number: [weakref.ref(each) for each in _spread(tasks, _SAMPLED)]
+        for number, tasks in done.items()
+    }
     return tuple(sorted(found, key=lambda each: -each.count)[:_MOST])
+
+
+def _were_there(tasks: list[Task[Any]], seen: Iterable[weakref.ref[Task[Any]]]) -> bool:
+    now = set(map(id, tasks))
+    return sum(id(reference()) in now for reference in seen) >= FEW
 
 
 def _kept(name: str, done: list[Task[Any]], place_of: PlaceOf) -> KeptTasks:
