@@ -8,7 +8,6 @@ servers close each connection after half an hour or an hour, and before that non
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
@@ -112,7 +111,7 @@ class AgeSeries:
         """
         created = [each[1] for each in self._samples][:: _PER_WINDOW // 2]
         new = [after - before for before, after in pairwise(created)]
-        return new[-1] + math.sqrt(new[-1]) < _LESS * max(new)
+        return new[-1] < _LESS * max(new)
 
     def has_ended(self) -> bool:
         """Whether most of many older tasks have ended in the last window, all at once or not."""

@@ -20,7 +20,7 @@ from handfast._watch.views.tree import tree_lines
 
 _NONE = "No place is known to grow, no task to be kept, and none to wait in vain."
 _NONE_YET = (
-    "Nothing was found yet. It takes about twenty minutes of load until a place is known to grow."
+    "Nothing was found yet. It takes more than an hour of load until a place is known to grow."
 )
 _DECIDED = 1800.0
 """After so many seconds a place that leaks steadily is known to grow."""
