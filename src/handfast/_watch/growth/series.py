@@ -8,6 +8,7 @@ servers close each connection after half an hour or an hour, and before that non
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
@@ -31,9 +32,9 @@ _AGES = 5  # 1,024 s to 16,384 s
 # `_FIRST_AGE`, that from the next one on what is older than twice that.
 _FROM = int(_FIRST_AGE).bit_length() - 1 + 7
 _QUARTER, _EIGHTH = 2, 3  # so many buckets before
-# Of the tasks that are expected to stay, so many are enough to expect, and so many to see.
+# Of the tasks that are expected to stay, so many are enough to expect, and this part has to be seen.
 _ENOUGH_TO_EXPECT = 3
-_GOES_ON = 0.5
+_GOES_ON = 0.75
 _SAMPLES = (WINDOWS + 1) * _PER_WINDOW + 1
 _HISTORY = 24
 # Fewer tasks than this part of what there were at the most are a creation that comes to its end.
@@ -102,7 +103,8 @@ class AgeSeries:
         """
         created = self._samples[-2][1] - self._samples[-1 - _PER_WINDOW][1]
         expected = share * created
-        return expected >= _ENOUGH_TO_EXPECT and self._lately < _GOES_ON * expected
+        most = self._lately + math.sqrt(self._lately)
+        return expected >= _ENOUGH_TO_EXPECT and most < _GOES_ON * expected
 
     def _creates_less(self) -> bool:
         """Whether far fewer tasks were created in the last half of a window than at the most.
