@@ -407,6 +407,8 @@ def test_what_a_forked_child_does_first() -> None:
 SERVING = """
 import asyncio, os, sys, threading
 import handfast.watch as watch
+from handfast._watch.connection import socket_folder
+socket_folder._elsewhere = list  # other processes of this machine may be watched, too
 """
 
 

@@ -72,7 +72,7 @@ def test_a_dropped_background_loop_lists_what_does_not_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """S4.8: nobody waits for its report, so the loop's exception handler gets it."""
-    monkeypatch.setattr("handfast._runtime.program.background_loop._DROPPED_DEADLINE", 0.05)
+    monkeypatch.setattr("handfast._runtime.program.background_loop.CLOSE_TIMEOUT", 0.05)
     reported: list[str] = []
     gate, entered = threading.Event(), threading.Event()
 

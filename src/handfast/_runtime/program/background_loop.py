@@ -37,9 +37,6 @@ from handfast._runtime.uncancellable import cleanup_time, hide_from_all_tasks
 T = TypeVar("T")
 P = ParamSpec("P")
 
-# Seconds for the shutdown of a loop that was dropped.
-_DROPPED_DEADLINE = 1.0
-
 
 class BackgroundLoop:
     """An event loop in a daemon thread, with a scope.
@@ -254,8 +251,8 @@ class _LoopThread:
     def _time_left(self) -> float:
         """Seconds for the next part of the shutdown: a part of what is left, so that the whole
         shutdown is in time."""
-        if self._until is None:
-            self._until = time.monotonic() + _DROPPED_DEADLINE
+        if self._until is None:  # dropped: nobody waits for it
+            self._until = time.monotonic() + CLOSE_TIMEOUT
         return cleanup_time(max(0.0, self._until - time.monotonic()))
 
     def end(self, until: float) -> None:
