@@ -118,6 +118,8 @@ def test_a_forked_worker_has_an_agent_of_its_own(tmp_path: Path, runtime_folder:
 import asyncio, os, sys
 from handfast import watch
 from handfast._watch.agent import agent, autostart
+from handfast._watch.connection import socket_folder
+socket_folder._elsewhere = list  # other processes of this machine may be watched, too
 async def main():
     return [each.pid for each in watch.processes()]
 def run():
@@ -146,6 +148,8 @@ def test_a_loop_of_uvloop_starts_it_too(tmp_path: Path, way: str) -> None:
 import asyncio, uvloop
 from handfast import watch
 from handfast._watch.agent import agent, autostart
+from handfast._watch.connection import socket_folder
+socket_folder._elsewhere = list  # other processes of this machine may be watched, too
 async def main():
     print(watch.snapshot(0).loops[0].kind, len(watch.processes()), flush=True)
 if {way!r} == "Runner":
