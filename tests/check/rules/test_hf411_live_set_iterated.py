@@ -290,3 +290,66 @@ class Watcher:
     assert lines(source) == [9]
     assert lines(source.replace("self.work(streams, 1)", "self.work({}, 1)")) == []
     assert lines(source.replace("streams.pop(key)", "self.streams.pop(key)")) == []
+
+
+SERVER = """\
+class Server:
+    def __init__(self):
+        self.clients = {}
+    async def send_all(self, message):
+        for client in self.clients.values():
+            await client.send(message)
+    async def on_open(self, key, client):
+        await client.greet()
+        self.clients[key] = client
+    async def stop(self):
+        for client in list(self.clients.values()):
+            await client.close()
+"""
+
+
+def test_what_a_coroutine_adds_is_found() -> None:
+    assert lines(SERVER) == [5]
+    assert "`Server.on_open` adds to it" in findings(SERVER)[0].message
+    assert (
+        lines(
+            SERVER.replace(
+                "self.clients.values():\n            await client.send",
+                "list(self.clients.values()):\n            await client.send",
+            )
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("what", "instead"),
+    [
+        ("async def on_open(self, key, client):", "async def start(self, key='', client=None):"),
+        ("async def on_open(self, key, client):", "async def setup_client(self, key, client):"),
+        ("async def on_open(self, key, client):\n        await client.greet()", "def on_open(self, key, client):"),
+        ("        self.clients[key] = client", "        if key in self.clients:\n            self.clients[key] = client"),
+        ("self.clients[key] = client", "self.clients['first'] = client"),
+        ("self.clients[key] = client", "self.clients = {}"),
+        ("async def send_all(self, message):", "async def close(self, message):"),
+    ],
+)  # fmt: skip
+def test_what_is_added_before_or_is_no_new_entry_is_not(what: str, instead: str) -> None:
+    assert what in SERVER
+    assert lines(SERVER.replace(what, instead)) == []
+
+
+@pytest.mark.parametrize("name", ["disconnect", "on_close"])
+def test_a_method_that_ends_one_element_is_found(name: str) -> None:
+    source = f"""\
+class Rooms:
+    def __init__(self):
+        self.sockets = set()
+    def {name}(self, socket):
+        self.sockets.remove(socket)
+    async def send_all(self, message):
+        for socket in self.sockets:
+            await socket.send(message)
+"""
+    assert lines(source) == [7]
+    assert lines(source.replace(f"def {name}(self, socket)", f"def {name}(self)")) == []

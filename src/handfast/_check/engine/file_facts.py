@@ -17,7 +17,7 @@ from handfast._check.source import is_of_interest
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 # A text that begins with a literal is found quickly.
 _FUNCTION = re.compile(rb"def \w+ *[(\[]")
-_CREATING = (b"create_task(", b"ensure_future(")
+_CREATING = (b"create_task(", b"ensure_future(", b"asyncio.Task(")
 _INSTALLED = ("site-packages", "dist-packages")
 
 

@@ -21,9 +21,9 @@ from handfast._check.model.operations.guards import (
     is_serial,
     tests_around,
 )
-from handfast._check.model.operations.locks import locks_over
+from handfast._check.model.operations.locks import is_new_lock, locks_over
 from handfast._check.model.operations.operations import operations
-from handfast._check.model.syntax.ancestors import last_name
+from handfast._check.model.syntax.ancestors import ancestors, last_name
 from handfast._check.model.syntax.call_graph import members
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.module import Class, Module
@@ -76,6 +76,7 @@ def _finding(
 ) -> Iterator[Finding]:
     if _sets_first(test, stmt) or locks_over(klass, function, stmt) or is_serial(klass, function):
         return
+    locks = list(_new_locks(function, stmt))
     opens = _OPENING.fullmatch(opener) is not None and not is_start_name(function.name)
     closed = opens and any(
         each.kind == "close" and each.root == root
@@ -89,8 +90,18 @@ def _finding(
         f"`{root}` is tested on line {line_of(test)} and stored after an `await`, so two callers of "
         f"`{function.name}` both run `{opener}`, and one result is lost: use a lock",
         related(klass.module, test.test, "a second caller passes this test as well"),
-        pedantic=not closed,
+        *(related(klass.module, each, "each caller has a new lock here") for each in locks),
+        pedantic=not closed and not locks,
     )
+
+
+def _new_locks(function: Function, stmt: ast.stmt) -> Iterator[ast.expr]:
+    """The locks around a statement that are created there: the author knew that two callers race."""
+    for up in ancestors(function, stmt):
+        if isinstance(up, ast.AsyncWith):
+            yield from (
+                each.context_expr for each in up.items if is_new_lock(function, each.context_expr)
+            )
 
 
 # --- updates --------------------------------------------------------------------------------------
@@ -147,6 +158,17 @@ def _tested_before(function: Function, target: ast.Attribute, node: ast.AST) -> 
         match test:
             case ast.If(ast.Compare(left, [ast.Gt() | ast.GtE()], [_])) if in_body:
                 if function.name_of(left) == root:
+                    return left
+    return _guard_before(function, root, node)
+
+
+def _guard_before(function: Function, root: str, node: ast.AST) -> ast.expr | None:
+    """The test of an `if self.x < n: raise` that stands before, in the body of the function."""
+    for each in function.body:
+        match each:
+            case ast.If(ast.Compare(left, [ast.Lt() | ast.LtE()], [_]), [*_, last], []):
+                leaves = isinstance(last, ast.Raise | ast.Return) and each.lineno < line_of(node)
+                if leaves and function.name_of(left) == root:
                     return left
     return None
 

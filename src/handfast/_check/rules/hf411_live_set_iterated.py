@@ -28,8 +28,10 @@ from handfast._check.model.operations.containers import (
     removals_from_argument,
     shared_by,
 )
+from handfast._check.model.operations.guards import tests_around
 from handfast._check.model.operations.locks import locks_over
 from handfast._check.model.operations.operations import operations
+from handfast._check.model.operations.teardown import is_whole_close
 from handfast._check.model.syntax.ancestors import calls_in, last_name
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.module import Module
@@ -43,7 +45,15 @@ _VIEWS = {"values", "items", "keys"}
 _UNREGISTERING = re.compile(
     r"_*(async_)?(remove|unregister|deregister|detach|unsubscribe|unbind|off|isub__)"
 )
+_OF_ONE = re.compile(r"_*(async_)?(disconnect|on_)")
 _TAKES = TAKING | {"del", "-="}
+# The empty one is the assignment of an entry.
+_ADDS = {"add", "setdefault", ""}
+# What is added before anything iterates, by the names of the functions.
+_SETTING_UP = re.compile(
+    r"__\w+__|_*(async_)?(load|init|build|include|define|mount|from|setup|set_up)(_.*)?"
+    r"|_*\w*(setup|set_up|listener|callback|handler|observer|route)s?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,7 @@ def _evaluate(module: Module, function: Function, loop: ast.For) -> Iterator[Fin
     changes = list(_changed_by_others(function, loop, iterated)) if what else []
     if not changes:
         return
+    changes.sort(key=lambda each: each.kind != "take")
     changed = next((each for each in changes if not _is_unregistering(iterated, each)), changes[0])
     verb, where = ("removes", "removed") if changed.kind == "take" else ("adds", "added")
     link = "from" if changed.kind == "take" else "to"
@@ -108,6 +119,8 @@ def _is_by_users(function: Function, loop: ast.For, change: Change) -> bool:
 
 def _is_unregistering(iterated: _Iterated, change: Change) -> bool:
     """Whether a listener unregisters from a list: that is rare, and at worst one is skipped."""
+    if change.kind != "take":
+        return False
     functions = (change.function, change.function.outer)
     unregisters = any(each is not None and _UNREGISTERING.match(each.name) for each in functions)
     return unregisters and not is_hashed(iterated.home, iterated.name)
@@ -181,7 +194,9 @@ def _changed_by_others(function: Function, loop: ast.For, iterated: _Iterated) -
         other = change.function
         if other is function or other.name == "__init__" or change.method not in counts:
             continue
-        if is_close_name(other.name) and not is_close_name(function.name):
+        if change.kind == "clear" or (change.kind == "put" and is_close_name(function.name)):
+            continue  # what is added while it closes is another bug
+        if _closes_whole(other) and not is_close_name(function.name):
             continue
         theirs = locks_over(other.klass, other, change.node, by_any_name=True)
         if other in _ended_before(function) or locked & theirs:
@@ -194,9 +209,57 @@ def _changed_by_others(function: Function, loop: ast.For, iterated: _Iterated) -
             and is_list(iterated.home, iterated.name)
         ):
             continue  # an element that did not start is removed before anything iterates
-        if _is_hidden(other):
+        if _is_hidden(other) or (change.kind == "put" and not _adds_new(iterated, change)):
             continue  # only called from another file, and when is not known
         yield change
+
+
+def _closes_whole(function: Function) -> bool:
+    """Whether a function ends the object; `disconnect(client)` and `on_close(client)` end an element."""
+    ends_one = _OF_ONE.match(function.name) and not is_whole_close(function)
+    return is_close_name(function.name) and not ends_one
+
+
+def _adds_new(iterated: _Iterated, change: Change) -> bool:
+    """Whether a function adds an entry that may be new, at any time: its key comes from outside."""
+    other, node = change.function, change.node
+    if is_weak_set(iterated.home, iterated.name):
+        return True
+    # What a plain function adds may all come before anything iterates.
+    if not other.is_async or _SETTING_UP.fullmatch(other.name):
+        return False
+    if is_start_name(other.name) and is_whole_close(other):
+        return False
+    if any(
+        isinstance(each, ast.For | ast.AsyncFor) and _iterated(other, each.iter) == change.name
+        for each in other.nodes
+    ):
+        return False
+    key = _added_key(node, other)
+    return isinstance(key, ast.Name | ast.Attribute | ast.Call) and not any(
+        in_body for test, in_body in tests_around(other, node) if _has_key(other, test, change.name)
+    )
+
+
+def _added_key(node: ast.AST, function: Function) -> ast.expr | None:
+    """The key of an entry that is assigned, or the element that is added."""
+    match node:
+        case ast.Assign([ast.Subscript(_, key), *_]):
+            return key
+        case ast.Attribute():
+            parent = function.module.parents.get(node)
+            return parent.args[0] if isinstance(parent, ast.Call) and parent.args else None
+    return None
+
+
+def _has_key(function: Function, test: ast.If | ast.While, name: str) -> bool:
+    """Whether a test asks if the container has an entry: `if key in self._entries`."""
+    return any(
+        isinstance(each, ast.Compare)
+        and isinstance(each.ops[0], ast.In)
+        and function.name_of(each.comparators[0]) == name
+        for each in ast.walk(test.test)
+    )
 
 
 def _changes_that_count(iterated: _Iterated) -> Set[str]:
@@ -205,7 +268,7 @@ def _changes_that_count(iterated: _Iterated) -> Set[str]:
     if not is_hashed(iterated.home, iterated.name):
         return {"remove"}
     # A weak set defers removals until the iteration has ended; additions are not deferred.
-    return _TAKES | {"add"} if is_weak_set(iterated.home, iterated.name) else _TAKES
+    return _TAKES | _ADDS
 
 
 def _is_hidden(function: Function) -> bool:
@@ -240,6 +303,6 @@ RULE = Rule(
     needs=(
         "for ",
         "await|async with|async for",
-        "remove|discard|pop|del |-=|difference_update|WeakSet",
+        "remove|discard|pop|del |-=|difference_update|add|setdefault|] = ",
     ),
 )

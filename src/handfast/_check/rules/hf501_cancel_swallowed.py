@@ -221,5 +221,5 @@ def _awaited_functions(module: Module) -> dict[Function, list[tuple[Function, as
 RULE = Rule(
     "HF501",
     check,
-    needs=("CancelledError|BaseException|except:|except :",),
+    needs=("CancelledError|BaseException|except:|except :|get_cancelled_exc_class",),
 )

@@ -69,8 +69,21 @@ def _closed_in_task(module: Module) -> Iterator[Finding]:
                     "were entered on it belong to the task that entered them: close it there",
                     # What is entered on a stack is seldom known. With anyio's task groups it is
                     # usually bound to its task; langgraph closes one with none of these on it.
-                    pedantic=last_name(call.func) != "start_soon",
+                    pedantic=last_name(call.func) != "start_soon"
+                    and not _has_scope(function, stack),
                 )
+
+
+def _has_scope(function: Function, stack: ast.expr) -> bool:
+    """Whether the function enters a scope on the stack."""
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr in _STACK_IN
+        and call.args
+        and function.name_of(call.func.value) == function.name_of(stack)
+        and scope_of(function, call.args[0])
+        for call in function.calls
+    )
 
 
 def _is_stack(function: Function, node: ast.expr) -> bool:

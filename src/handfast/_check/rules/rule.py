@@ -72,7 +72,8 @@ class Words:
             case "<creating>":
                 # Plain searches first: most files have none of the words.
                 words = map(
-                    self._text.__contains__, ("create_task", "ensure_future", "asyncio.async")
+                    self._text.__contains__,
+                    ("create_task", "ensure_future", "Task(", "asyncio.async"),
                 )
                 return any(words) and creates_tasks(self._text.encode())
             case "<makers>":

@@ -32,12 +32,18 @@ def locks_held(
         for below, up in steps_up(function, node)
         if isinstance(up, (ast.With, ast.AsyncWith)) and not isinstance(below, ast.withitem)
         for item in up.items
+        if not is_new_lock(function, item.context_expr)
     ]
     if by_any_name:
         return {function.name_of(each) for each in entered} - {""}
     created = _created_locks(klass) if klass is not None and entered else frozenset()
     names = {_lock_name(function, each) for each in entered}
     return {name for name in names if _LOCK_NAME.match(name) or name in created}
+
+
+def is_new_lock(function: Function, node: ast.expr) -> bool:
+    """`async with asyncio.Lock():` keeps nobody out: each caller enters a lock of its own."""
+    return isinstance(node, ast.Call) and function.last_name_of(node.func) in _LOCK_CLASSES
 
 
 def _lock_name(function: Function, node: ast.expr) -> str:

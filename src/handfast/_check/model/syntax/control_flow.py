@@ -19,7 +19,8 @@ from handfast._check.model.syntax.children import walk_here
 
 AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 # `Exception` is not here: CancelledError has derived from BaseException since Python 3.8.
-_CANCELLED = {"CancelledError", "BaseException"}
+# `get_cancelled_exc_class()` of anyio is called.
+_CANCELLED = {"CancelledError", "BaseException", "get_cancelled_exc_class"}
 _Jump = Literal["return", "break", "continue"]
 
 
@@ -342,7 +343,9 @@ def catches_cancellation(kind: ast.expr | None) -> bool:
     if kind is None:
         return True
     kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
-    return any(last_name(each) in _CANCELLED for each in kinds)
+    return any(
+        last_name(each.func if isinstance(each, ast.Call) else each) in _CANCELLED for each in kinds
+    )
 
 
 def _takes_all(handler: ast.ExceptHandler) -> bool:

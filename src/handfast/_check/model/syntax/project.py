@@ -63,7 +63,7 @@ def _cancelled(content: bytes) -> Iterator[bytes]:
 # functions and classes do none of this is not worth parsing for the sake of another file.
 _TOP = re.compile(rb"^(async[ \t]+def|def|class)[ \t]+(\w+)", re.MULTILINE)
 # Not `async_create_task`: that is a method of a framework, which tracks its tasks.
-_CREATING = re.compile(rb"\b(?:create_task|ensure_future|asyncio\.async)\b")
+_CREATING = re.compile(rb"\b(?:create_task\b|ensure_future\b|asyncio\.async\b|Task\()")
 # Possessive: a line of many `=` is looked at once.
 _CLEARING = re.compile(rb"^[ \t]++(?:[^\n#=]*+=[^\n]*\bNone$|del )", re.MULTILINE)
 _COROUTINE = b"\nasync def "

@@ -46,6 +46,7 @@ _COLLECTING = {"append", "add", "extend"}
 # A function that kills a process, or throws into a generator, expects the error from it, too.
 _CANCELLING = {"cancel", "throw", "kill", "terminate"}
 _ENTRY_POINTS = {"main", "amain", "async_main", "_main", "main_async"}
+_CANCELLED_CLASS = "get_cancelled_exc_class"
 _RUNS = {"asyncio.run", "anyio.run", "trio.run", "uvloop.run"}
 
 Repeats = Literal["always", "maybe", ""]
@@ -241,9 +242,10 @@ def _kinds(function: Function, kind: ast.expr | None) -> frozenset[str]:
     kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
     names = [function.module.names.resolve(each) for each in kinds]
     # `concurrent.futures.CancelledError` is that of a future of an executor.
-    return frozenset(
-        name.rpartition(".")[2] for name in names if not name.startswith("concurrent.")
-    )
+    found = {name.rpartition(".")[2] for name in names if not name.startswith("concurrent.")}
+    # `except anyio.get_cancelled_exc_class():`
+    called = {function.last_name_of(each.func) for each in kinds if isinstance(each, ast.Call)}
+    return frozenset(found | ({"CancelledError"} if _CANCELLED_CLASS in called else set()))
 
 
 def _suppressed(function: Function, node: ast.expr) -> frozenset[str]:

@@ -8,6 +8,7 @@ odd names, and avoids a false alarm for each framework with a `create_task` of i
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,9 +31,13 @@ _PLAIN = {
     "asyncio.tasks.create_task",
     "asyncio.tasks.ensure_future",
     "asyncio.async",
+    "asyncio.Task",
+    "asyncio.tasks.Task",
 }
 _METHODS = {"create_task", "ensure_future"}
-_LAST = _METHODS | {"async"}
+_LAST = _METHODS | {"async", "Task"}
+# `spawn = loop.create_task`, at the end of a line. Without it, no name is looked up.
+_NAMED = re.compile(r"\b(?:create_task|ensure_future)[ \t]*$", re.MULTILINE)
 # Methods of a loop, a group or a framework that return a task.
 _RETURNING_TASK = _METHODS | {"create_background_task", "async_create_task"}
 # These may return something else, or nothing. For a dict of tasks that does not matter.
@@ -136,12 +141,33 @@ def creates_task(function: Function, func: ast.expr) -> bool:
     """Whether an expression names a function that creates a task which nothing tracks."""
     # Evaluated for every call of a file, so the cheap tests come first.
     if isinstance(func, ast.Name):
-        return function.module.names.known(func.id) in _PLAIN
+        return function.module.names.known(func.id) in _PLAIN or _is_named_creator(function, func)
     if not isinstance(func, ast.Attribute) or func.attr not in _LAST:
         return False
     if function.name_of(func) in _PLAIN:
         return True
     return func.attr in _METHODS and is_loop(function, func.value)
+
+
+def _is_named_creator(function: Function, func: ast.Name) -> bool:
+    """Whether a name is assigned once: `spawn = asyncio.create_task`."""
+    if not _names_creator(function.module):
+        return False
+    where: Function | None = function
+    while where is not None and func.id not in where.local_names:
+        if func.id in where.parameters:
+            return False
+        where = where.outer
+    where = where or function.module.body
+    match where.assigned.get(func.id):
+        case [ast.Attribute() as named]:
+            return creates_task(where, named)
+    return False
+
+
+@remembered
+def _names_creator(module: Module) -> bool:
+    return _NAMED.search(module.source.text) is not None
 
 
 def _creates_tracked(call: ast.Call) -> bool:

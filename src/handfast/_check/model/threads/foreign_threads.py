@@ -124,6 +124,12 @@ _LIBRARIES = (
         unless=("apscheduler.schedulers.asyncio",),
     ),
 )
+# Methods that are given callbacks, by their names. The callbacks of one object run on one thread.
+_REGISTERING = {
+    "on", "register", "subscribe", "connect", "add_listener", "add_callback", "add_handler",
+    "register_callback", "register_handler", "set_callback", "set_callbacks", "set_handler", "bind",
+    "observe", "attach", "listen",
+}  # fmt: skip
 # Only code on another thread has a use for these.
 _CROSSING = {"call_soon_threadsafe", "run_coroutine_threadsafe"}
 # A function that calls one of these runs an event loop of its own on the thread.
@@ -247,10 +253,20 @@ def _beside_threadsafe(module: Module) -> Iterator[tuple[Function, ast.AST]]:
                 case ast.Assign([ast.Attribute(owner, attr)], value) if attr.startswith("on_"):
                     name = function.name_of(owner)
                     groups.setdefault(name, []).extend(_targets(function, value))
+                case ast.Call(ast.Attribute(owner, attr), given) if attr in _REGISTERING:
+                    name = function.name_of(owner)
+                    for each in given:
+                        groups.setdefault(name, []).extend(_methods(function, each))
         for name, given in groups.items():
             across = next((each for each in given if each in crossing), None)
             if name not in ("", "self") and across is not None and not _is_driven(module):
                 yield from ((each, crossing[across]) for each in given if not each.is_async)
+
+
+def _methods(function: Function, given: ast.expr) -> Iterator[Function]:
+    """The plain function that an argument is; not one that only has the same name as a value."""
+    if isinstance(given, ast.Attribute | ast.Lambda):
+        yield from _targets(function, given)
 
 
 def _is_crossing(function: Function, call: ast.Call) -> bool:
