@@ -327,3 +327,221 @@ class C:
 """
     assert default_codes(source.format(ended="")) == ["HF205"]
     assert default_codes(source.format(ended="await self._task; ")) == []
+
+
+NAMED = """\
+class Session:
+    def __init__(self, loop): self.loop = loop
+    def publish(self, messages):
+        spawn = self.loop.create_task
+        for each in messages:
+            spawn(save(each))
+"""
+
+
+def test_a_task_that_a_named_function_creates() -> None:
+    assert default_codes(NAMED) == ["HF101"]
+    kept = NAMED.replace("spawn(save(each))", "self.last = spawn(save(each))")
+    assert "HF101" not in default_codes(kept)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "spawn = asyncio.create_task\ndef f(): spawn(save())",
+        "def f(loop):\n    spawn = loop.create_task\n    def g(): spawn(save())\n    return g\n",
+        "def f(): asyncio.Task(save())",
+        "from asyncio import Task\ndef f(): Task(save())",
+    ],
+)
+def test_a_task_by_another_name(source: str) -> None:
+    assert default_codes(source) == ["HF101"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        NAMED.replace("def publish(self, messages)", "def publish(self, messages, spawn)").replace(
+            "        spawn = self.loop.create_task\n", ""
+        ),
+        NAMED.replace("self.loop.create_task", "self.loop.create_task\n        spawn = print"),
+        NAMED.replace("self.loop.create_task", "self.group.create_task"),
+        "from jobs import Task\ndef f(): Task(save())",
+        "def f(): return asyncio.Task(save())",
+    ],
+)
+def test_what_is_not_known_to_create_a_task(source: str) -> None:
+    assert default_codes(source) == []
+
+
+AS_COMPLETED = """\
+async def first(a, b):
+    for each in asyncio.as_completed([save(a), save(b)]):
+        found = await each
+        break
+    return found
+"""
+
+
+def test_the_first_of_as_completed() -> None:
+    assert default_codes(AS_COMPLETED) == ["HF101"]
+    assert default_codes(AS_COMPLETED.replace("        break\n", "")) == []
+    assert default_codes(AS_COMPLETED.replace("[save(a), save(b)]", "[save(a)]")) == []
+    assert default_codes(AS_COMPLETED.replace("        break", "        if found: break")) == []
+
+
+RACED = """\
+class Client:
+    def __init__(self):
+        self.pool = None
+    async def connect(self):
+        if self.pool is None:
+            async with asyncio.Lock():
+                if self.pool is None:
+                    self.pool = await self.open()
+    async def open(self): ...
+    async def close(self): await self.pool.close()
+"""
+
+
+def test_a_lock_that_is_created_where_it_is_entered_keeps_nobody_out() -> None:
+    assert default_codes(RACED) == ["HF211"]
+    assert default_codes(RACED.replace("asyncio.Lock()", "self.lock")) == []
+
+
+TAKEN = """\
+class Account:
+    def __init__(self):
+        self.balance = 0
+    async def withdraw(self, amount):
+        if self.balance < amount:
+            raise ValueError
+        await save(amount)
+        self.balance -= amount
+"""
+
+
+def test_a_guard_before_a_change() -> None:
+    assert default_codes(TAKEN) == ["HF211"]
+    assert default_codes(TAKEN.replace("raise ValueError", "return False")) == ["HF211"]
+
+
+@pytest.mark.parametrize(
+    ("what", "instead"),
+    [
+        ("        await save(amount)\n", ""),
+        ("raise ValueError", "print(amount)"),
+        ("self.balance < amount", "self.limit < amount"),
+        ("self.balance < amount", "self.balance > amount"),
+    ],
+)
+def test_a_guard_of_something_else(what: str, instead: str) -> None:
+    assert default_codes(TAKEN.replace(what, instead)) == []
+
+
+REGISTERED = """\
+class Bridge:
+    def __init__(self, loop, library):
+        self.loop = loop
+        self.queue = asyncio.Queue()
+        library.on("data", self.got)
+        library.on("end", self.ended)
+    def got(self, data):
+        self.loop.call_soon_threadsafe(self.queue.put_nowait, data)
+    def ended(self):
+        self.queue.put_nowait(None)
+"""
+
+
+def test_the_callbacks_of_one_object_run_on_one_thread() -> None:
+    assert default_codes(REGISTERED) == ["HF402"]
+    together = REGISTERED.replace('library.on("data", self.got)\n        ', "").replace(
+        'library.on("end", self.ended)', "library.register(self.got, self.ended)"
+    )
+    assert default_codes(together) == ["HF402"]
+
+
+@pytest.mark.parametrize(
+    ("what", "instead"),
+    [
+        ('library.on("end"', 'self.loop.on("end"'),
+        ("self.loop.call_soon_threadsafe(self.queue.put_nowait, data)", "print(data)"),
+        ("        self.loop.call_soon", "        if data: self.loop.call_soon"),
+        ('"end", self.ended', "self.ended()"),
+    ],
+)
+def test_callbacks_of_others_may_run_on_the_loop(what: str, instead: str) -> None:
+    assert what in REGISTERED
+    assert default_codes(REGISTERED.replace(what, instead)) == []
+
+
+def test_the_cancellation_class_of_anyio_is_swallowed() -> None:
+    source = """\
+import anyio
+async def run(step):
+    while True:
+        try:
+            await step()
+        except anyio.get_cancelled_exc_class():
+            continue
+"""
+    assert default_codes(source) == ["HF501"]
+    assert default_codes(source.replace("continue", "raise")) == []
+
+
+STACK = """\
+from contextlib import AsyncExitStack
+async def run(group):
+    stack = AsyncExitStack()
+    await stack.enter_async_context(asyncio.timeout(5))
+    group.create_task(stack.aclose())
+"""
+
+
+def test_a_stack_with_a_scope_is_closed_in_another_task() -> None:
+    assert default_codes(STACK) == ["HF542"]
+    assert default_codes(STACK.replace("asyncio.timeout(5)", "connect()")) == []
+
+
+SET = """\
+class Link:
+    async def run(self, ready):
+        try:
+            socket = await self.dial()
+            ready.set_result(True)
+            await socket.read()
+        except Exception as error:
+            ready.set_exception(error)
+"""
+
+
+def test_a_handler_sets_what_its_try_has_set() -> None:
+    assert default_codes(SET) == ["HF533"]
+
+
+@pytest.mark.parametrize(
+    ("what", "instead"),
+    [
+        ("            await socket.read()\n", ""),
+        ("ready.set_result(True)", "ready.set_result(True)\n            return"),
+        ("ready.set_exception", "if not ready.done(): ready.set_exception"),
+        ("ready.set_exception", "self.ended.set_exception"),
+    ],
+)
+def test_a_handler_that_sets_a_future_once(what: str, instead: str) -> None:
+    assert what in SET
+    assert default_codes(SET.replace(what, instead)) == []
+
+
+FUTURE = """\
+from {package} import futures
+class Box:
+    def __init__(self): self.ready = futures.Future()
+    async def wait(self): await self.ready
+    def set(self): self.ready.set_result(1)
+"""
+
+
+def test_a_future_by_the_name_of_a_module_of_the_project() -> None:
+    assert default_codes(FUTURE.format(package="project")) == ["HF533"]
+    assert default_codes(FUTURE.format(package="concurrent")) == []

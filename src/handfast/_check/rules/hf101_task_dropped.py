@@ -40,7 +40,7 @@ from handfast._check.model.tasks.creation import (
     task_creations,
 )
 from handfast._check.model.tasks.endless import endless_loop
-from handfast._check.model.tasks.first_completed import lost_tasks
+from handfast._check.model.tasks.first_completed import left_in_as_completed, lost_tasks
 from handfast._check.model.vocabulary import CALLING_BACK, LOGGING
 from handfast._check.rules.rule import CREATING, Rule, related, report
 
@@ -67,6 +67,7 @@ _BEST_EFFORT = {
     "aclose", "aexit", "cleanup",
 }  # fmt: skip
 # The same finding of ruff and of flake8-async, suppressed.
+_FIRST_WORDS = ("return_when", "timeout=", "as_completed")
 _NOQA = re.compile(r"#\s*noqa\b.*\b(?:RUF006|ASYNC300)\b", re.IGNORECASE)
 
 
@@ -77,7 +78,7 @@ def check(module: Module) -> Iterator[Finding]:
             yield from _dropped(module, creation)
     yield from _dropped_by_caller(module)
     yield from _handed_over(module)
-    if "return_when" in module.source.text or "timeout=" in module.source.text:
+    if any(word in module.source.text for word in _FIRST_WORDS):
         yield from _lost_in_first_completed(module)
 
 
@@ -398,6 +399,15 @@ def _lost_in_first_completed(module: Module) -> Iterator[Finding]:
                 "reference: cancel and await the tasks that `wait` returns as pending",
                 related(module, each.wait, "the pending tasks are dropped here"),
             )
+        for each in left_in_as_completed(function):
+            yield report(
+                _CODE,
+                module,
+                each.lost,
+                "The loop ends at the first of these, and the others continue without a reference: create "
+                "tasks, and cancel and await them after the loop",
+                related(module, each.wait, "only the first is awaited here"),
+            )
 
 
 def _programs(module: Module) -> Iterator[Function]:
@@ -409,4 +419,6 @@ def _programs(module: Module) -> Iterator[Function]:
                 yield from resolve_function(function, given)
 
 
-RULE = Rule(_CODE, check, needs=(f"{CREATING}|<makers>|FIRST_COMPLETED|FIRST_EXCEPTION",))
+RULE = Rule(
+    _CODE, check, needs=(f"{CREATING}|<makers>|FIRST_COMPLETED|FIRST_EXCEPTION|as_completed",)
+)

@@ -97,7 +97,9 @@ def _evaluate(module: Module, function: Function, loop: ast.For) -> Iterator[Fin
         related(module, waits, "other tasks run here"),
         related_in(module, changed.function.module, changed.node, f"{where} here"),
         fix=_listed(module, loop.iter),
-        pedantic=_is_unregistering(iterated, changed)
+        # Who closes an object has mostly stopped adding to it.
+        pedantic=(changed.kind == "put" and is_close_name(function.name))
+        or _is_unregistering(iterated, changed)
         or all(_is_by_users(function, loop, each) for each in changes),
     )
 
@@ -194,8 +196,8 @@ def _changed_by_others(function: Function, loop: ast.For, iterated: _Iterated) -
         other = change.function
         if other is function or other.name == "__init__" or change.method not in counts:
             continue
-        if change.kind == "clear" or (change.kind == "put" and is_close_name(function.name)):
-            continue  # what is added while it closes is another bug
+        if change.kind == "clear":
+            continue
         if _closes_whole(other) and not is_close_name(function.name):
             continue
         theirs = locks_over(other.klass, other, change.node, by_any_name=True)

@@ -2,7 +2,8 @@
 
 Reported: a class keeps futures in an attribute, one method awaits them, and another one calls
 `set_result` or `set_exception` on them without a test of `done()` or `cancelled()`. Also
-`call_soon_threadsafe(future.set_result, x)` of a future that the function awaits. Pedantic where the
+`call_soon_threadsafe(future.set_result, x)` of a future that the function awaits; and a handler that sets
+a future which its `try` has set before it awaited something else. Pedantic where the
 waiter removes its future from the attribute in a `finally` or a handler: that leaves one step of the loop.
 Not reported: where the InvalidStateError is handled, and where the future is shielded.
 """
@@ -10,13 +11,16 @@ Not reported: where the InvalidStateError is handled, and where the future is sh
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from handfast._check.finding import Finding
 from handfast._check.model.operations.operations import joined, operations
 from handfast._check.model.syntax.ancestors import (
+    AnyTry,
     ancestors,
     assignments,
+    calls_in,
     enclosing_tries,
     is_in_finally,
     last_name,
@@ -30,11 +34,14 @@ from handfast._check.rules.rule import Rule, line_of, related, report
 _SETTING = {"set_result", "set_exception"}
 _SCHEDULING = {"call_soon", "call_later", "call_at", "call_soon_threadsafe"}
 _TESTS = {"done", "cancelled"}
-_FUTURES = ("create_future()", "asyncio.Future()", "asyncio.futures.Future()")
+# `Future` may be named by a module of the project, but that of `concurrent.futures` is another one.
+_FUTURE = re.compile(r"(?!concurrent\.)(?:.*\.)?(?:create_future|Future)\(\)")
 
 
 def check(module: Module) -> Iterator[Finding]:
     yield from _scheduled(module)
+    for function in module.functions:
+        yield from _set_twice(function)
     for klass in module.classes.values():
         held = _held_futures(klass)
         for root in sorted(held):
@@ -102,6 +109,51 @@ def _may_be_done(function: Function, call: ast.Call, name: str) -> bool:
     )
 
 
+def _set_twice(function: Function) -> Iterator[Finding]:
+    """`try: f.set_result(x); await more() except Exception as e: f.set_exception(e)`."""
+    for call in function.calls:
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "set_result":
+            continue
+        future, step = function.name_of(call.func.value), function.flow.of(call)
+        for tried in enclosing_tries(function, call) if future else ():
+            if step is None or call.lineno > (tried.body[-1].end_lineno or 0):
+                continue
+            later = (
+                each
+                for each in function.flow.nodes
+                if each.suspends
+                and step is not each
+                and isinstance(each.stmt, ast.stmt)
+                and call.lineno < each.stmt.lineno <= (tried.body[-1].end_lineno or 0)
+                and function.flow.reaches(step, each)
+            )
+            again = _set_in_handler(function, tried, future)
+            if again is not None and (wait := next(later, None)) is not None:
+                yield report(
+                    "HF533",
+                    function.module,
+                    again,
+                    f"`{future}` has a result since line {line_of(call)} if the error comes from line "
+                    f"{line_of(wait.stmt)}, so this raises InvalidStateError, and the error is lost: test "
+                    "`done()` first",
+                    related(function.module, call, "the result is set here"),
+                    related(function.module, wait.stmt, "an error here gets to the handler"),
+                )
+
+
+def _set_in_handler(function: Function, tried: AnyTry, future: str) -> ast.Call | None:
+    """The call in a handler that sets the same future again, without a test."""
+    if _tests_done(function):
+        return None
+    for handler in tried.handlers:
+        for call in calls_in(handler.body):
+            match call.func:
+                case ast.Attribute(other, method) if method in _SETTING:
+                    if function.name_of(other) == future and not _is_handled(function, call):
+                        return call
+    return None
+
+
 def _held_futures(klass: Class) -> set[str]:
     """The attributes in which the class keeps futures that it has created, alone or in a container."""
     return {root for function in klass.functions for root, _ in _stores(function)}
@@ -139,7 +191,7 @@ def _own(function: Function, node: ast.expr) -> str:
 def _is_future(function: Function, node: ast.expr) -> bool:
     if not isinstance(node, (ast.Name, ast.Call)):
         return False
-    return any(root.endswith(_FUTURES) for root in function.roots(node))
+    return any(_FUTURE.fullmatch(root) for root in function.roots(node))
 
 
 def _unguarded(function: Function, root: str) -> Iterator[ast.Call]:
@@ -229,4 +281,6 @@ def _removes(function: Function, root: str) -> bool:
     )
 
 
-RULE = Rule("HF533", check, needs=("set_result|set_exception", "create_future|Future("))
+RULE = Rule(
+    "HF533", check, needs=("set_result|set_exception", "create_future|Future(|set_exception")
+)

@@ -20,6 +20,7 @@ from handfast._check.model.vocabulary import TASK_QUERIES, WAITING_FOR_INPUT
 _Written = ast.List | ast.Set | ast.Tuple
 _Comprehension = ast.ListComp | ast.SetComp
 _WAITS = {"asyncio.wait", "asyncio.tasks.wait"}
+_AS_COMPLETED = {"asyncio.as_completed", "asyncio.tasks.as_completed"}
 _EARLY = {"FIRST_COMPLETED", "FIRST_EXCEPTION"}
 # Methods of a task that do not end it.
 _QUERIES = TASK_QUERIES | {"result"}
@@ -55,6 +56,19 @@ def lost_tasks(function: Function) -> Iterator[FirstCompletedWait]:
                 FirstCompletedWait(call, _creation(function, each) or each)
                 for each in islice(lost, 1)
             )
+
+
+def left_in_as_completed(function: Function) -> Iterator[FirstCompletedWait]:
+    """`for first in as_completed([a(), b()]): await first; break`: the loop always ends at the first."""
+    for loop in function.nodes:
+        match loop:
+            case ast.For(_, ast.Call(func, [given, *_]) as call, [*_, ast.Break() | ast.Return()]):
+                if function.name_of(func) not in _AS_COMPLETED:
+                    continue
+                tasks = _tasks(function, given)
+                if isinstance(tasks, _Written) and len(tasks.elts) > 1:
+                    lost = (each for each in tasks.elts if _is_lost(function, each, tasks))
+                    yield from (FirstCompletedWait(call, each) for each in islice(lost, 1))
 
 
 def _ends_early(function: Function, call: ast.Call) -> bool:
