@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
 from handfast._check.finding import Finding
+from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.module import Module
+from handfast._check.rules import hf531_acquired_before_try
 from handfast._check.rules.hf531_acquired_before_try import RULE
 from handfast._check.source import parse
 from handfast.catalogue import kind
@@ -182,3 +186,17 @@ def test_a_try_around_the_whole_that_speaks_of_it_looks_after_it() -> None:
     source = "async def go(lock, work):\n" + ends
     assert lines(source.format(lock=lock, end="lock.release()")) == []
     assert lines(source.format(lock=lock, end="raise")) == [4]
+
+
+def test_a_long_block_of_tries_is_searched_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched = []
+    acquired = hf531_acquired_before_try._acquired
+
+    def counted(function: Function, stmt: ast.stmt) -> list[str]:
+        searched.append(stmt)
+        return acquired(function, stmt)
+
+    monkeypatch.setattr(hf531_acquired_before_try, "_acquired", counted)
+    one = "    try:\n        await f()\n    finally:\n        g()\n"
+    assert findings("async def run():\n" + one * 50) == []
+    assert len(searched) <= 50

@@ -27,6 +27,7 @@ from handfast._check.model.syntax.ancestors import (
 from handfast._check.model.syntax.children import walk_here
 from handfast._check.model.syntax.control_flow import catches_cancellation
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.awaited import awaits_in
 from handfast._check.model.vocabulary import CLOSING
@@ -52,18 +53,29 @@ def check(module: Module) -> Iterator[Finding]:
 
 def _before(function: Function, guard: AnyTry) -> Iterator[Finding]:
     """What is acquired before a `try`, in the same block."""
-    block = _block_of(function, guard)
+    parent, field, block = _block_of(function, guard)
     last = block.index(guard)
-    for at, stmt in enumerate(block[:last]):
-        for name in _acquired(function, stmt):
-            end = _end_of(function, guard, name)
-            between = block[at + 1 : last]
-            if end is None or any(_guards(function, each, name) for each in between):
-                continue
-            wait = next(iter(awaits_in(between)), None)
-            if wait is not None and not _is_mentioned_around(function, stmt, name):
-                late = f"the `try` that releases it begins only on line {guard.lineno}"
-                yield _finding(function, name, stmt, wait, end, late)
+    for at, name in _acquisitions(function, parent, field):
+        if at >= last:
+            break
+        stmt, between = block[at], block[at + 1 : last]
+        end = _end_of(function, guard, name)
+        if end is None or any(_guards(function, each, name) for each in between):
+            continue
+        wait = next(iter(awaits_in(between)), None)
+        if wait is not None and not _is_mentioned_around(function, stmt, name):
+            late = f"the `try` that releases it begins only on line {guard.lineno}"
+            yield _finding(function, name, stmt, wait, end, late)
+
+
+@remembered
+def _acquisitions(function: Function, parent: ast.AST, field: str) -> list[tuple[int, str]]:
+    """The positions in a block that acquire something, each with its name."""
+    return [
+        (at, name)
+        for at, stmt in enumerate(getattr(parent, field))
+        for name in _acquired(function, stmt)
+    ]
 
 
 def _without(function: Function, stmt: ast.Assign | ast.Expr) -> Iterator[Finding]:
@@ -72,7 +84,7 @@ def _without(function: Function, stmt: ast.Assign | ast.Expr) -> Iterator[Findin
     names = _acquired(function, stmt) if _acquires_by_name(stmt) else []
     if not names:
         return
-    block = _block_of(function, stmt)
+    _, _, block = _block_of(function, stmt)
     after = block[block.index(stmt) + 1 :]
     for name in names:
         back = next((each for each in after if _releases(function, [each], name)), None)
@@ -95,13 +107,14 @@ def _acquires_by_name(stmt: ast.Assign | ast.Expr) -> bool:
     return False
 
 
-def _block_of(function: Function, stmt: ast.stmt) -> list[ast.stmt]:
-    parent = function.module.parents.get(stmt)
+def _block_of(function: Function, stmt: ast.stmt) -> tuple[ast.AST, str, list[ast.stmt]]:
+    """The block that a statement is in, and whose part it is."""
+    parent = function.module.parents[stmt]
     for name in ("body", "orelse", "finalbody"):
         block = getattr(parent, name, None)
         if isinstance(block, list) and stmt in block:
-            return block
-    return [stmt]
+            return parent, name, block
+    raise ValueError(stmt)
 
 
 def _end_of(function: Function, guard: AnyTry, name: str) -> ast.stmt | None:

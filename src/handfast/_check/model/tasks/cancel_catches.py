@@ -102,12 +102,12 @@ class CancelCatch:
     def repeats(self, waits: list[ast.AST]) -> Repeats:
         """Whether the same await runs again: `maybe` if something may end the loop."""
         flow = self.function.flow
+        loop = enclosing_loop(self.function, self.around)
         goals = {step for step in map(flow.of, waits) if step is not None}
-        if goals.isdisjoint(self.steps_after()):
+        if loop is None or goals.isdisjoint(self.steps_after()):
             return ""
         # A `for` has an end, but each iteration that swallows is one cancellation lost.
-        loop = enclosing_loop(self.function, self.around)
-        if loop is None or (isinstance(loop, ast.While) and not is_true(loop.test)):
+        if isinstance(loop, ast.While) and not is_true(loop.test):
             return "maybe"
         return "maybe" if self.may_end else "always"
 
