@@ -20,6 +20,7 @@ from handfast._audit.budget import (
     hang_limit,
 )
 from handfast._audit.observation import Evidence, Observation, Place
+from handfast._audit.output.text import text
 from handfast._audit.project import Project, find_project
 from handfast._audit.retry import tried
 from handfast._audit.run_check import run_check
@@ -87,7 +88,7 @@ def root(tmp_path: Path) -> Path:
 def test_what_several_tools_find_is_one_issue(root: Path) -> None:
     (root / "test_app.py").write_text(HEAD + LEAKS)
     steps: list[str] = []
-    plan = make_plan(root, sys.executable, 60)
+    plan = make_plan(root, sys.executable, 600)
     report = run_audit(plan, lambda step, text: steps.append(step))
     (issue,) = report.issues
     assert (issue.codes, issue.tools) == (("HF102", "HF303"), ("leaks", "check"))
@@ -477,6 +478,22 @@ def test_what_the_test_leaves_that_was_cut_off_is_not_reported(root: Path) -> No
     assert outcome.notes == [
         "suite: test_app.py::test_waits did not end within 3 s, and was left out"
     ]
+
+
+@pytest.mark.parametrize("also", ["", "conftest.py", "tests/__init__.py", "pytest.ini"])
+def test_the_commands_put_the_folder_on_the_path_where_the_tests_need_it(
+    root: Path, also: str
+) -> None:
+    (root / "pytest.ini").write_text("[pytest]\n")
+    (root / "tests").mkdir()
+    (root / "tests" / "test_app.py").write_text(HEAD + LEAKS)
+    if also:
+        (root / also).write_text("[pytest]\npythonpath = .\n" if also == "pytest.ini" else "")
+    report = run_audit(make_plan(root, sys.executable, 600))
+    (issue,) = report.issues
+    command = "pytest" if also else "python -m pytest"
+    assert issue.first.command == f"{command} tests/test_app.py::test_start --handfast"
+    assert f"    {command} --handfast-write-baseline" in text(report).splitlines()[-5]
 
 
 def test_a_suite_that_ends_early_is_no_lack_of_time() -> None:

@@ -86,7 +86,7 @@ def test_each_test_is_written_with_its_result_and_its_leaks(
 ) -> None:
     pytester.makepyfile(test_broken="import no_such_module\n")
     lines = run("--handfast=report", skip=["test_it.py::test_order"])
-    assert of(lines, "collected") == [{"event": "collected", "tests": 3}]
+    assert of(lines, "collected") == [{"event": "collected", "tests": 3, "needs_folder": False}]
     (broken,) = of(lines, "broken")
     assert broken["where"] == "test_broken.py"
     assert broken["why"] == "ModuleNotFoundError: No module named 'no_such_module'"

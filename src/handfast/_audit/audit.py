@@ -92,7 +92,7 @@ def run_audit(plan: Plan, progress: Progress = lambda step, text: None) -> Audit
             run.suite_and_schedules()
     except KeyboardInterrupt:
         run.report.interrupted = True
-    run.report.issues = merge(run.found)
+    run.report.issues = merge(each.with_pytest(run.report.pytest) for each in run.found)
     run.report.seconds = run.budget.spent
     return run.report
 
@@ -138,6 +138,8 @@ class _Run:
     def _add_suite(self, suite: SuiteOutcome) -> None:
         self.report.looked_at.tests, self.report.looked_at.tasks = suite.ran, suite.tasks
         self.report.interrupted = suite.interrupted
+        if suite.needs_folder:
+            self.report.pytest = "python -m pytest"
         self.found += suite.found
         self.report.notes += suite.notes
 

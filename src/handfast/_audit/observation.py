@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -53,6 +53,13 @@ class Observation:
     def places(self) -> frozenset[Place]:
         """All its lines."""
         return self.related | ({self.place} if self.place is not None else set())
+
+    def with_pytest(self, pytest: str) -> Observation:
+        """The same, with another command for pytest."""
+        if not self.command.startswith("pytest "):
+            return self
+        command = pytest + self.command.removeprefix("pytest")
+        return replace(self, command=command, detail=self.detail.replace(self.command, command))
 
 
 _PLACE = re.compile(

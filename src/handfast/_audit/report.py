@@ -45,6 +45,8 @@ class AuditReport:
     notes: list[str] = field(default_factory=list)
     # Findings that the pedantic rules of `check` would add.
     pedantic: int = 0
+    # The command that runs the tests.
+    pytest: str = "pytest"
     seconds: float = 0.0
     interrupted: bool = False
 

@@ -62,6 +62,8 @@ class SuiteOutcome:
     # Tests after which handfast itself has failed, with its error.
     own_errors: dict[str, str] = field(default_factory=dict)
     collected: int = 0
+    # Whether the tests need the project's folder on the path, as `python -m pytest` puts it there.
+    needs_folder: bool = False
     interrupted: bool = False
     notes: list[str] = field(default_factory=list)
 
@@ -137,6 +139,7 @@ def _read(result: SuiteResult, outcome: SuiteOutcome) -> None:
     outcome.collected = max(
         outcome.collected, len(outcome.tests) + sum(e["tests"] for e in result.of("collected"))
     )
+    outcome.needs_folder |= any(line.get("needs_folder") for line in result.of("collected"))
     tests = outcome.tests
     for line in result.of("began"):
         tests[line["test"]] = TestRun(line["test"], line=line.get("line", 1))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +13,7 @@ import pytest
 import handfast.pytest_plugin.leaks.plugin
 import handfast.pytest_plugin.leaks.reporting
 from handfast import _asyncio_internals
+from handfast._leaks.audit import Audit
 from tests.pytest_plugin.inner_pytest import HEAD, INI, LEAN
 
 LEAKY = """
@@ -436,14 +438,13 @@ def test_a_loop_that_closes_inside_a_test_with_a_time_limit_hardly_waits(
     run: Run, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     graces: list[float] = []
-    audit = handfast.pytest_plugin.leaks.plugin.Audit
 
-    def leaked_on(self: object, loop: object, checks: object, grace: float) -> list[object]:
+    def leaked_on(self: Any, loop: Any, checks: Any, grace: float) -> Any:
         graces.append(grace)
-        return real(self, loop, checks, grace)  # type: ignore[arg-type]
+        return real(self, loop, checks, grace)
 
-    real = audit.leaked_on
-    monkeypatch.setattr(audit, "leaked_on", leaked_on)
+    real = Audit.leaked_on
+    monkeypatch.setattr(Audit, "leaked_on", leaked_on)
     pytester.makeini(INI + "handfast_grace = 0.2\nmarkers = timeout\n")
     result = run(LIMITED, "--handfast=report")
     result.assert_outcomes(passed=4)

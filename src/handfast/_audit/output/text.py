@@ -71,13 +71,13 @@ def _next_steps(report: AuditReport) -> Iterator[str]:
     has_tests = report.project.test_files > 0
     yield f"Next steps, in {report.project.root}:"
     if has_tests and not report.interpreter.has_plugin:
-        yield f"  in the project's environment, for `pytest --handfast`: {install_line('test')}"
+        yield f"  in the project's environment, for `{report.pytest} --handfast`: {install_line('test')}"
     yield "  let only new problems fail:"
     yield f"    handfast check {sources} --write-baseline handfast-check.json"
     if has_tests:
-        yield "    pytest --handfast-write-baseline handfast-leaks.json"
+        yield f"    {report.pytest} --handfast-write-baseline handfast-leaks.json"
     yield "  in CI:"
     yield f"    handfast check {sources} --baseline handfast-check.json"
     if has_tests:
-        yield "    pytest --handfast --handfast-baseline handfast-leaks.json"
+        yield f"    {report.pytest} --handfast --handfast-baseline handfast-leaks.json"
     yield "  before each commit: the hook `handfast-check` of pre-commit (docs/guides/ci.md)"

@@ -11,6 +11,7 @@ import inspect
 import json
 import os
 import signal
+import sys
 import time
 from asyncio import events
 from collections.abc import Callable, Generator
@@ -65,7 +66,8 @@ class AuditPlugin:
             self._write(event="broken", where=report.nodeid, why=_last_line(report.longreprtext))
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        self._write(event="collected", tests=len(session.items))
+        needs_folder = _needs_folder(Path.cwd(), session.items)
+        self._write(event="collected", tests=len(session.items), needs_folder=needs_folder)
 
     # --- each test -----------------------------------------------------------------------------
 
@@ -171,6 +173,39 @@ def pytest_configure(config: pytest.Config) -> None:
         # pytest-benchmark makes this folder in the project, even if it stores nothing.
         config.option.benchmark_storage = Path(wanted["output"]).parent.as_uri()
     config.pluginmanager.register(AuditPlugin(wanted), "handfast-audit")
+
+
+def _needs_folder(here: Path, items: list[pytest.Item]) -> bool:
+    """Whether modules of the present folder are imported that only `python -m pytest` finds."""
+    others = [each for each in sys.path if Path(each).absolute() != here]
+    # The folder is there twice if the project's settings add it too. pytest adds it, if it is not
+    # the first, for a conftest.py, a test file and a package of tests at the top.
+    if len(sys.path) - len(others) > 1 or (here / "conftest.py").exists():
+        return False
+    if here in {_base(folder) for folder in {each.path.parent for each in items}}:
+        return False
+    names = {name for name, module in list(sys.modules.items()) if _is_in(here, name, module)}
+    before = sys.path[:]
+    sys.path[:] = others
+    try:
+        return any(not any(each.find_spec(n, None) for each in sys.meta_path) for n in names)
+    finally:
+        sys.path[:] = before
+
+
+def _base(folder: Path) -> Path:
+    """The folder that pytest adds to the path for the tests in a folder."""
+    while (folder / "__init__.py").exists():
+        folder = folder.parent
+    return folder
+
+
+def _is_in(here: Path, name: str, module: Any) -> bool:
+    file = getattr(module, "__file__", None)
+    return isinstance(file, str) and Path(file) in (
+        here / f"{name}.py",
+        here / name / "__init__.py",
+    )
 
 
 def _last_line(text: str) -> str:
