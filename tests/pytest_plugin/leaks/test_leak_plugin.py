@@ -11,7 +11,7 @@ import pytest
 
 # Imported before any inner run: pytester forgets what was imported inside one.
 import handfast.pytest_plugin.leaks.plugin
-import handfast.pytest_plugin.leaks.reporting
+import handfast.pytest_plugin.leaks.reporting  # noqa: F401
 from handfast import _asyncio_internals
 from handfast._leaks.audit import Audit
 from tests.pytest_plugin.inner_pytest import HEAD, INI, LEAN
