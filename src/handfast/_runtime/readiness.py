@@ -71,7 +71,8 @@ class Ready(Generic[R]):
 
     async def wait(self, ended: asyncio.Future[None]) -> None:
         """Until the function is ready or has ended."""
-        await asyncio.wait({ended, self._reached}, return_when=asyncio.FIRST_COMPLETED)
+        either: set[asyncio.Future[Any]] = {ended, self._reached}
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
 
 
 async def start_in(

@@ -36,12 +36,12 @@ class Ending:
     __slots__ = (
         "_cancelling_before",
         "_queue",
-        "_registry",
         "_reported",
         "_seen",
         "_shutdown",
         "_timeout",
         "grace",
+        "registry",
     )
 
     def __init__(
@@ -51,7 +51,7 @@ class Ending:
         grace: float | None,
         timeout: float | None,
     ) -> None:
-        self._registry = registry
+        self.registry = registry
         self._queue = queue
         self.grace = grace
         self._timeout = timeout
@@ -74,15 +74,15 @@ class Ending:
         report, again = await self._close(grace, timeout, reason)
         if cancelled := cancelled or again:
             # If no other closer has got the report, or will.
-            if not (self._seen or self._registry.joiners):
-                report_unseen(self._registry, report)
+            if not (self._seen or self.registry.joiners):
+                report_unseen(self.registry, report)
             raise cancelled
         self._seen = True
         return report
 
     async def _finish_eager_step(self) -> asyncio.CancelledError | None:
         """Let the code that has just created the running task await it, if it will."""
-        current = asyncio.current_task(self._registry.bind())
+        current = asyncio.current_task(self.registry.bind())
         if current is not None and starts_eagerly(current):
             try:
                 await YIELD_ONCE
@@ -92,7 +92,7 @@ class Ending:
 
     def refuse_own_work(self, what: str) -> None:
         """Raise if a task of the scope waits for the running task: it would wait for itself."""
-        registry = self._registry
+        registry = self.registry
         current = asyncio.current_task(registry.bind())
         if current is None or (waiting := registry.waiting_task(current)) is None:
             return
@@ -105,7 +105,7 @@ class Ending:
     async def _close(
         self, grace: float, timeout: float, reason: CancelReason, host: AnyTask | None = None
     ) -> tuple[CloseReport, asyncio.CancelledError | None]:
-        registry = self._registry
+        registry = self.registry
         registry.bind()
         registry.move(Event.CLOSE_WITH_GRACE if grace else Event.CLOSE_NOW, reason)
         self._queue.refuse_waiting()
@@ -125,7 +125,7 @@ class Ending:
     async def _wait(self, task: AnyTask, timeout: float | None) -> asyncio.CancelledError | None:
         closer = asyncio.current_task()
         assert closer is not None
-        joiners = self._registry.joiners
+        joiners = self.registry.joiners
         joiners.append(closer)
         try:
             return await wait_uncancelled({task}, timeout)
@@ -134,7 +134,7 @@ class Ending:
 
     def close_from_thread(self, grace: float, timeout: float, reason: CancelReason) -> CloseReport:
         """Close from another thread than the loop's."""
-        registry = self._registry
+        registry = self.registry
         loop = registry.loop
         if loop is not None and running_loop() is loop:
             raise RuntimeError(
@@ -161,7 +161,7 @@ class Ending:
 
     def on_dropped(self) -> None:
         """The scope is collected: report it, and cancel its tasks, if it was not closed."""
-        registry = self._registry
+        registry = self.registry
         # After a fork the tasks live on, in the parent process.
         if self._reported or registry.forked:
             return
@@ -179,11 +179,23 @@ class Ending:
             if not registry.is_running():
                 self._queue.fail_all()
 
+    # --- a scope that another one holds ------------------------------------------------------
+
+    @property
+    def waits_for_tasks(self) -> bool:
+        """Whether it waits for its tasks when it is left: it has no grace of its own."""
+        return self.grace is None
+
+    def stop_waiting(self, reason: CancelReason) -> None:
+        """The scope that holds it is closed: cancel what it would wait for."""
+        if self.waits_for_tasks:
+            self.registry.cancel_all(reason, with_host=False)
+
     # --- a block ---------------------------------------------------------------------------
 
     def enter(self) -> None:
         """Enter the block of `async with` in the running task, which is its host."""
-        registry = self._registry
+        registry = self.registry
         loop = registry.bind()
         registry.require_open("entering")
         if registry.host is not None or registry.state is not State.OPEN:
@@ -198,7 +210,7 @@ class Ending:
 
     async def leave(self, error: BaseException | None) -> bool | None:
         """Leave the block with the error of its body: `__aexit__`."""
-        registry = self._registry
+        registry = self.registry
         if running_loop() is not registry.loop:
             # The host is collected after the end of its loop, or this process is a fork of the
             # one in which the loop runs: nothing can be awaited.
@@ -213,7 +225,7 @@ class Ending:
                 registry.joiners.remove(host)
 
     async def _leave(self, host: AnyTask | None, error: BaseException | None) -> bool:
-        registry = self._registry
+        registry = self.registry
         cancelled = error if isinstance(error, asyncio.CancelledError) else None
         grace = self.grace or 0.0
         reason = BLOCK_ENDED
@@ -251,7 +263,7 @@ class Ending:
 
     async def _join(self) -> asyncio.CancelledError | None:
         """Wait until the children have ended, or until a close begins."""
-        registry = self._registry
+        registry = self.registry
         cancelled = None
         while registry.state.takes_work and not cancelled and (busy := registry.busy_part()):
             if busy is not registry:

@@ -321,7 +321,7 @@ class Scope:
             name,
             seconds("timeout", timeout),
             Origin.here(1),
-            _Held(resource) if isinstance(resource, Scope) else None,
+            resource._ending if isinstance(resource, Scope) else None,
         )
 
     async def release(self, resource: object, /) -> bool:
@@ -426,26 +426,3 @@ class Scope:
     def __repr__(self) -> str:
         state = self._registry.state.value
         return f"<Scope {self._registry.name!r} {state}, {len(self)} tasks>"
-
-
-class _Held:
-    """A scope, for the scope that holds it."""
-
-    __slots__ = ("_scope",)
-
-    def __init__(self, scope: Scope) -> None:
-        self._scope = scope
-
-    @property
-    def registry(self) -> TaskRegistry:
-        return self._scope._registry
-
-    @property
-    def waits_for_tasks(self) -> bool:
-        """Whether it waits for its tasks when it is left: it has no grace of its own."""
-        return self._scope._ending.grace is None
-
-    def stop_waiting(self, reason: CancelReason) -> None:
-        """The scope that holds it is closed: cancel what it would wait for."""
-        if self.waits_for_tasks:
-            self._scope._registry.cancel_all(reason, with_host=False)
