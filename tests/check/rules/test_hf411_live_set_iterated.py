@@ -329,6 +329,7 @@ def test_what_a_coroutine_adds_is_found() -> None:
         ("async def on_open(self, key, client)", "async def setup_client(self, key, client)"),
         ("async def on_open(self, key, client):\n        await client.greet()", "def f(self, key, client):"),
         ("self.clients[key] = client", "if key in self.clients: self.clients[key] = client"),
+        ("self.clients[key] = client", "if key not in self.clients: self.clients[key] = client"),
         ("self.clients[key] = client", "self.clients['first'] = client"),
         ("self.clients[key] = client", "self.clients = {}"),
         ("async def send_all(self, message):", "async def close(self, message):"),

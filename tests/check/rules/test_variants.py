@@ -545,3 +545,9 @@ class Box:
 def test_a_future_by_the_name_of_a_module_of_the_project() -> None:
     assert default_codes(FUTURE.format(package="project")) == ["HF533"]
     assert default_codes(FUTURE.format(package="concurrent")) == []
+
+
+def test_a_future_that_is_shielded_under_a_timeout() -> None:
+    source = FUTURE.format(package="project")
+    waited = "asyncio.wait_for(asyncio.shield(self.ready), 5)"
+    assert default_codes(source.replace("await self.ready", f"await {waited}")) == []

@@ -1,9 +1,10 @@
-"""HF411: a set or dict is iterated with an `await` inside, while other code removes from it.
+"""HF411: a set or dict is iterated with an `await` inside, while other code changes its size.
 
 Reported, with evidence from two places: a `for` over the container itself (no `list()` around it), in
 whose body the function can suspend and then continue the loop; and another function of the class or
-module that removes from the same container: a done callback, a task, or a public method. For a weak
-set only additions count; a list does not raise when an element is removed, it skips another (pedantic
+module that removes from the same container: a done callback, a task, or a public method; or a coroutine
+that adds an entry by a key from outside (pedantic if a close method iterates). For a weak set only
+additions count; a list does not raise when an element is removed, it skips another (pedantic
 if that is a listener that unregisters; so is a close method that iterates what only the blocks of a
 context manager remove from). The container may be the attribute of another object of the
 project (`self.pool.workers`), or one that a function of the file passes to both.
@@ -238,9 +239,11 @@ def _adds_new(iterated: _Iterated, change: Change) -> bool:
     ):
         return False
     key = _added_key(node, other)
-    return isinstance(key, ast.Name | ast.Attribute | ast.Call) and not any(
-        in_body for test, in_body in tests_around(other, node) if _has_key(other, test, change.name)
-    )
+    if not isinstance(key, ast.Name | ast.Attribute | ast.Call):
+        return False
+    # `if key in entries` changes an entry; `if key not in entries` fills a table of what is found at the
+    # start, which rarely grows later.
+    return not any(_asks_for_key(other, test, change.name) for test, _ in tests_around(other, node))
 
 
 def _added_key(node: ast.AST, function: Function) -> ast.expr | None:
@@ -254,11 +257,11 @@ def _added_key(node: ast.AST, function: Function) -> ast.expr | None:
     return None
 
 
-def _has_key(function: Function, test: ast.If | ast.While, name: str) -> bool:
-    """Whether a test asks if the container has an entry: `if key in self._entries`."""
+def _asks_for_key(function: Function, test: ast.If | ast.While, name: str) -> bool:
+    """Whether a test asks if the container has an entry."""
     return any(
         isinstance(each, ast.Compare)
-        and isinstance(each.ops[0], ast.In)
+        and isinstance(each.ops[0], ast.In | ast.NotIn)
         and function.name_of(each.comparators[0]) == name
         for each in ast.walk(test.test)
     )

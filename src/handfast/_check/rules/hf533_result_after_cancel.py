@@ -254,8 +254,11 @@ def _waits(function: Function, root: str) -> Iterator[ast.Await]:
         if isinstance(node, ast.Await) and (
             root in joined(function, node.value) or not names.isdisjoint(names_in(node.value))
         ):
+            # Also `wait_for(shield(future), 5)`: the timeout does not cancel the future.
+            if any(last_name(call.func) == "shield" for call in calls_in([node])):
+                continue
             match node.value:
-                case ast.Call(func) if last_name(func) in ("shield", "wait"):
+                case ast.Call(func) if last_name(func) == "wait":
                     continue
                 case ast.Call(func) if last_name(func).strip("_") not in ("wait_for", "gather"):
                     continue

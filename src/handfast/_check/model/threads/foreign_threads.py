@@ -253,10 +253,10 @@ def _beside_threadsafe(module: Module) -> Iterator[tuple[Function, ast.AST]]:
                 case ast.Assign([ast.Attribute(owner, attr)], value) if attr.startswith("on_"):
                     name = function.name_of(owner)
                     groups.setdefault(name, []).extend(_targets(function, value))
-                case ast.Call(ast.Attribute(owner, attr), given) if attr in _REGISTERING:
+                case ast.Call(ast.Attribute(owner, attr), arguments) if attr in _REGISTERING:
                     name = function.name_of(owner)
-                    for each in given:
-                        groups.setdefault(name, []).extend(_methods(function, each))
+                    for argument in arguments:
+                        groups.setdefault(name, []).extend(_methods(function, argument))
         for name, given in groups.items():
             across = next((each for each in given if each in crossing), None)
             if name not in ("", "self") and across is not None and not _is_driven(module):
