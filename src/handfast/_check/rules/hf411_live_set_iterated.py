@@ -78,12 +78,13 @@ def check(module: Module) -> Iterator[Finding]:
 
 def _evaluate(module: Module, function: Function, loop: ast.For) -> Iterator[Finding]:
     iterated = _container(function, loop.iter)
-    waits = _suspends_and_continues(function, loop) if iterated is not None else None
-    if iterated is None or waits is None:
+    # In this order: whether the loop suspends needs the control flow of the function.
+    what = _what_happens(iterated) if iterated is not None else ""
+    if iterated is None or not what:
         return
-    what = _what_happens(iterated)
-    changes = list(_changed_by_others(function, loop, iterated)) if what else []
-    if not changes:
+    waits = _suspends_and_continues(function, loop)
+    changes = list(_changed_by_others(function, loop, iterated)) if waits is not None else []
+    if waits is None or not changes:
         return
     changes.sort(key=lambda each: each.kind != "take")
     changed = next((each for each in changes if not _is_unregistering(iterated, each)), changes[0])
@@ -212,7 +213,7 @@ def _changed_by_others(function: Function, loop: ast.For, iterated: _Iterated) -
             and is_list(iterated.home, iterated.name)
         ):
             continue  # an element that did not start is removed before anything iterates
-        if _is_hidden(other) or (change.kind == "put" and not _adds_new(iterated, change)):
+        if (change.kind == "put" and not _adds_new(iterated, change)) or _is_hidden(other):
             continue  # only called from another file, and when is not known
         yield change
 
@@ -308,6 +309,6 @@ RULE = Rule(
     needs=(
         "for ",
         "await|async with|async for",
-        "remove|discard|pop|del |-=|difference_update|add|setdefault|] = ",
+        "remove|discard|pop|del |-=|difference_update|.add|setdefault|] = ",
     ),
 )
