@@ -343,7 +343,7 @@ def test_what_is_added_before_or_is_no_new_entry_is_not(what: str, instead: str)
 @pytest.mark.parametrize("name", ["disconnect", "on_close"])
 def test_a_method_that_ends_one_element_is_found(name: str) -> None:
     source = f"""\
-class Rooms:
+class Sockets:
     def __init__(self):
         self.sockets = set()
     def {name}(self, socket):
