@@ -124,6 +124,22 @@ def test_the_packages_of_a_monorepo_are_found(tmp_path: Path) -> None:
     assert (project.test_files, project.has_async) == (2, True)
 
 
+def test_settings_of_pytest_that_only_a_folder_below_has_are_a_sentence(tmp_path: Path) -> None:
+    write(tmp_path, libs__one__tests__test_one="", libs__two__tests__test_two="")
+    for name in ("one", "two"):
+        file = tmp_path / "libs" / name / "pyproject.toml"
+        file.write_text('[tool.pytest.ini_options]\npythonpath = ["src"]\n')
+    (tmp_path / "libs" / "setup.cfg").write_text("[metadata]\n")
+    assert find_project(tmp_path).notes == [
+        "suite: pytest does not read libs/one/pyproject.toml and 1 more from this folder; "
+        "`handfast audit libs/one` uses it"
+    ]
+    (tmp_path / "libs" / "one" / "pyproject.toml").write_text("[tool\n")
+    assert find_project(tmp_path).notes == []
+    (tmp_path / "pytest.ini").write_text("[pytest]\n")
+    assert find_project(tmp_path).notes == []
+
+
 def test_a_broken_pyproject_is_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text("[tool\n")
     project = find_project(tmp_path)

@@ -11,6 +11,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
 from pathlib import Path
@@ -24,6 +25,16 @@ _NOT_SEARCHED = (".", "__pycache", "node_modules")
 _TEST_FILE = re.compile(r"test_.*\.py|.*_test\.py")
 _TEST_NAME = re.compile(r"(?:^|[-_])tests?(?:$|[-_])|^testing$")
 _ASYNC = re.compile(r"^\s*async def |\basyncio\.run\b|IsolatedAsyncioTestCase", re.MULTILINE)
+# The files with settings of pytest, in its own order, with the section of those that are no TOML.
+_CONFIG = {
+    "pytest.toml": "",
+    ".pytest.toml": "",
+    "pytest.ini": "pytest",
+    ".pytest.ini": "pytest",
+    "pyproject.toml": "",
+    "tox.ini": "pytest",
+    "setup.cfg": "tool:pytest",
+}
 # How async tests run, with the text in a test file that shows it.
 _RUNNERS = {
     "pytest-asyncio": re.compile(r"mark\.asyncio\b"),
@@ -69,6 +80,8 @@ def find_project(root: Path) -> Project:
     project.tests = list(_tests(project, _words(settings.get("testpaths", ""))))
     project.sources = list(_sources(project))
     project.tests = project.tests or _inner_tests(project)
+    if not project.config:
+        project.notes += _unused_settings(project)
     texts = [_text(path) for path in _python_files(root, project.sources)]
     project.has_async = any(map(_ASYNC.search, texts))
     test_files = filter(project.collects, _python_files(root, project.tests))
@@ -85,20 +98,12 @@ def find_project(root: Path) -> Project:
 
 def _pytest_settings(project: Project) -> Mapping[str, Any]:
     """The settings, from the first file that has some, in pytest's own order."""
-    for name, section in (
-        ("pytest.toml", ""),
-        (".pytest.toml", ""),
-        ("pytest.ini", "pytest"),
-        (".pytest.ini", "pytest"),
-        ("pyproject.toml", ""),
-        ("tox.ini", "pytest"),
-        ("setup.cfg", "tool:pytest"),
-    ):
+    for name in _CONFIG:
         path = project.root / name
         if not path.is_file():
             continue
         try:
-            found = _from_ini(path, section) if section else _from_toml(path)
+            found = _read_settings(path)
         except (OSError, ValueError, RecursionError, configparser.Error) as error:
             project.broken = project.broken or name != "tox.ini"
             why = str(error).partition("\n")[0]
@@ -108,6 +113,28 @@ def _pytest_settings(project: Project) -> Mapping[str, Any]:
             project.config = name
             return found
     return {}
+
+
+def _read_settings(path: Path) -> Mapping[str, Any] | None:
+    section = _CONFIG[path.name]
+    return _from_ini(path, section) if section else _from_toml(path)
+
+
+def _unused_settings(project: Project) -> Iterator[str]:
+    """A note, if only folders below have settings: pytest does not see them from here."""
+    root = project.root
+    folders = {root / each for each in project.tests}
+    folders |= {parent for each in folders for parent in each.parents if root in parent.parents}
+    with suppress(OSError, ValueError, RecursionError, configparser.Error):
+        files = [folder / name for folder in sorted(folders) for name in _CONFIG]
+        found = [each for each in files if each.is_file() and _read_settings(each) is not None]
+        if found:
+            more = f" and {len(found) - 1} more" if found[1:] else ""
+            one, folder = (
+                each.relative_to(root).as_posix() for each in (found[0], found[0].parent)
+            )
+            command = f"`handfast audit {shlex.quote(folder)}`"
+            yield f"suite: pytest does not read {one}{more} from this folder; {command} uses it"
 
 
 def _from_ini(path: Path, section: str) -> Mapping[str, Any] | None:
