@@ -66,13 +66,21 @@ def test_importing_the_module_runs_nothing() -> None:
     assert "main" in runpy.run_path(str(MODULE), run_name="imported")
 
 
-def test_a_missing_extra_is_named_in_one_line_with_both_ways_to_install() -> None:
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [([], "cli"), (["explore"], "cli"), (["audit"], "cli,test"), (["lsp"], "lsp")],
+)
+def test_a_missing_extra_is_named_in_one_line_with_both_ways_to_install(
+    words: list[str], extra: str
+) -> None:
     program = "import sys; sys.modules['typer'] = None; from handfast.cli import main; main()"
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=60
     )
     assert (result.returncode, result.stdout) == (2, "")
-    assert "pip install 'handfast[cli]', or in a clone pip install '.[cli]'" in result.stderr
+    assert (
+        f"pip install 'handfast[{extra}]', or in a clone pip install '.[{extra}]'" in result.stderr
+    )
     assert result.stderr.count("\n") == 1
 
 

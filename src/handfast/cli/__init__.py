@@ -40,6 +40,8 @@ __all__ = ["PLAIN", "main", "version_line"]
 _WATCH = ("attach", "diff", "dump", "ps", "snapshot", "top", "tree")
 PLAIN = ("check", "explain", "rule", *_WATCH)
 """The commands that need no extra: a function `main` of their module gets the arguments."""
+# The extras of commands that need more than rich and typer.
+_EXTRAS = {"audit": "cli,test", "lsp": "lsp"}
 
 
 def main() -> None:
@@ -64,7 +66,8 @@ def main() -> None:
         if (error.name or "").partition(".")[0] not in {"rich", "typer"}:
             raise
         names = f"{', '.join(PLAIN)} and --version work without them"
-        sys.stderr.write(f"handfast: this needs rich and typer: {install_line('cli')} ({names})\n")
+        how = install_line(_EXTRAS.get(command, "cli"))
+        sys.stderr.write(f"handfast: this needs rich and typer: {how} ({names})\n")
         raise SystemExit(2) from None
     except KeyboardInterrupt:  # before typer handles it
         raise SystemExit(130) from None
