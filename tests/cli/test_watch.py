@@ -304,7 +304,7 @@ def tmux(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], T
 def test_top_in_a_terminal_and_the_process_is_killed(
     server: subprocess.Popen[str], tmux: Callable[[str], Tmux]
 ) -> None:
-    terminal = tmux(f"{sys.executable} -m handfast top bot; echo status $?; cat")
+    terminal = tmux(f"{sys.executable} -m handfast top {server.pid}; echo status $?; cat")
     shown = terminal.until("wait", "30", "[q]uit")
     assert max(map(len, shown.splitlines())) <= 80
     terminal.keys("t")
@@ -317,9 +317,12 @@ def test_top_in_a_terminal_and_the_process_is_killed(
     terminal.until("status 0")
 
 
-@pytest.mark.usefixtures("server")
-def test_top_without_colour_uses_none(tmux: Callable[[str], Tmux]) -> None:
-    terminal = tmux(f"NO_COLOR=1 {sys.executable} -m handfast top bot; echo status $?; cat")
+def test_top_without_colour_uses_none(
+    server: subprocess.Popen[str], tmux: Callable[[str], Tmux]
+) -> None:
+    terminal = tmux(
+        f"NO_COLOR=1 {sys.executable} -m handfast top {server.pid}; echo status $?; cat"
+    )
     terminal.until("wait", "30", "[q]uit")
     codes = {
         code
@@ -331,11 +334,10 @@ def test_top_without_colour_uses_none(tmux: Callable[[str], Tmux]) -> None:
     terminal.until("status 0")
 
 
-@pytest.mark.usefixtures("server")
-def test_top_on_a_dumb_terminal_prints_one_table() -> None:
+def test_top_on_a_dumb_terminal_prints_one_table(server: subprocess.Popen[str]) -> None:
     main, terminal = pty.openpty()
     done = subprocess.run(
-        [sys.executable, "-m", "handfast", "top", "bot"],
+        [sys.executable, "-m", "handfast", "top", str(server.pid)],
         stdin=terminal,
         stdout=terminal,
         env={**os.environ, "TERM": "dumb"},
