@@ -100,7 +100,7 @@ def test_tasks_from_before_the_watch_have_no_place_and_come_first() -> None:
     names = [task.name for task in taken.tasks]
     assert names[-1] == "younger"
     assert {task.name: task.place is None for task in taken.tasks}["older"]
-    assert any("2 tasks have no place of creation" in each for each in taken.not_checked)
+    assert any("Tasks without a place of creation: 2." in each for each in taken.not_checked)
     # What they wait for is seen all the same.
     assert taken.tasks[names.index("older")].waits_for == "Event.wait"
 

@@ -321,7 +321,7 @@ def _not_checked(count: TaskCount) -> Iterable[str]:
         yield "The watch is off in this process: no task has a place of creation."
     elif count.without_place:
         yield (
-            f"{count.without_place:,} tasks have no place of creation: they were created before "
+            f"Tasks without a place of creation: {count.without_place:,}. They were created before "
             "the watch began, or without create_task()."
         )
     untested = untested_python()

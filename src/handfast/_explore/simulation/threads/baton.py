@@ -14,7 +14,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from handfast._code_owner import unseen_by_loop
+from handfast._code_owner import UnseenByLoop
 from handfast._explore.loop.stepping import Deadlocked, Livelocked
 from handfast._explore.loop.unsupported import Uncontrolled
 from handfast._explore.simulation.threads.locks import (
@@ -105,7 +105,7 @@ class Baton:
         try:
             self._turn = True
             worker.gate.release()
-            with unseen_by_loop():
+            with UnseenByLoop():
                 while not self._gate.acquire(timeout=self.turn_timeout):
                     if not in_debugger(frame_of(worker.ident)):
                         self._lose(worker)
