@@ -22,7 +22,7 @@ _NONE = "No place is known to grow, no task to be kept, and none to wait in vain
 _NONE_YET = (
     "Nothing was found yet. It takes more than an hour of load until a place is known to grow."
 )
-_DECIDED = 1800.0
+_DECIDED = 5400.0
 """After so many seconds a place that leaks steadily is known to grow."""
 
 _MOST_LINES = 20_000
