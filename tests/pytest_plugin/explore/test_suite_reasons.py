@@ -126,12 +126,17 @@ def test_a_server_that_only_asyncio_reaches(explore: Explore) -> None:
 import socket
 @pytest.mark.asyncio
 async def test_it():
-    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1")
+    served = asyncio.Event()
+    def serve(_, writer):
+        writer.close()
+        served.set()
+    server = await asyncio.start_server(serve, "127.0.0.1")
     address = server.sockets[0].getsockname()
     try:
         await asyncio.to_thread(lambda: socket.create_connection(address, 5).close())
     except OSError as error:
         raise RuntimeError("no connection") from error
+    await served.wait()  # or the connection would be left open
     server.close()
     await server.wait_closed()
 """
