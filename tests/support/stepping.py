@@ -12,6 +12,7 @@ import selectors
 import sys
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -184,9 +185,11 @@ def loop_kinds() -> list[str]:
     if sys.version_info >= (3, 12):
         kinds.append("eager")
     if sys.platform != "win32":
-        import uvloop  # noqa: F401  (here, and not with the first loop: a recording patches it as it begins)
-
         kinds.append("uvloop")
+        # Here, and not with the first loop: a recording patches it as it begins. The tests of the site
+        # are run without it.
+        with suppress(ImportError):
+            import uvloop  # noqa: F401
     return kinds
 
 
