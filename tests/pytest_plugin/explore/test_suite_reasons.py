@@ -96,6 +96,29 @@ async def test_it(thread):
     assert summary(result)[1] == "1 not explored: 1 a run takes more than 0.2 s"
 
 
+def test_garbage_whose_finalizer_never_ends_is_cut(
+    explore: Explore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(suite, "RUN_SECONDS", 0.2)
+    result = explore(
+        UNORDERED
+        + """
+class Context:
+    def __init__(self):
+        self.itself = self
+    def __del__(self):
+        while True:
+            pass
+@pytest.mark.asyncio
+async def test_it():
+    if type(asyncio.get_running_loop()) is not asyncio.SelectorEventLoop:
+        Context()
+    await asyncio.sleep(0)
+"""
+    )
+    assert summary(result)[0].startswith("1 async test, ")
+
+
 def test_what_a_wider_fixture_does_is_the_reason_for_each_of_its_tests(explore: Explore) -> None:
     result = explore(
         UNORDERED

@@ -24,11 +24,12 @@ class _State:
 
 
 @contextmanager
-def steady() -> Iterator[Callable[[int], None]]:
+def steady(collector: Callable[[], object] = gc.collect) -> Iterator[Callable[[int], None]]:
     """Keep the clocks, random numbers and the garbage collector from influencing runs.
 
     Nothing is collected inside a run. Call the function that this gives with the number of runs,
     after them. Objects that exist already are not traversed again (`gc.freeze`).
+    `collector` collects: another one limits the time of the program's finalizers.
     """
     if _State.collect is not None:
         yield _State.collect  # inside another block, which ends later
@@ -44,7 +45,7 @@ def steady() -> Iterator[Callable[[int], None]]:
         runs += count
         if runs >= _RUNS:
             runs = 0
-            gc.collect()
+            collector()
 
     _State.collect = collect
     try:
@@ -53,7 +54,7 @@ def steady() -> Iterator[Callable[[int], None]]:
     finally:
         _State.collect = None
         random.setstate(random_state)
-        gc.collect()  # what the runs have left; quick while all else is frozen
+        collector()  # what the runs have left; quick while all else is frozen
         gc.unfreeze()
         if collects:
             gc.enable()

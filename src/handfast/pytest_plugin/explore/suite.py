@@ -9,13 +9,15 @@ those that can, the most promising first.
 from __future__ import annotations
 
 import asyncio
+import gc
 import inspect
 import threading
 import time
 from asyncio import events
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,7 +25,7 @@ from _pytest import fixtures as pytest_fixtures
 from _pytest import runner as pytest_runner
 
 from handfast._explore.loop.determinism import steady
-from handfast._explore.search.watchdog import Watchdog
+from handfast._explore.search.watchdog import TooLong, Watchdog
 from handfast.pytest_plugin.explore import output
 from handfast.pytest_plugin.explore.explored import Explored
 from handfast.pytest_plugin.explore.item_explorer import RUN_SECONDS, ItemExplorer, Looked
@@ -101,7 +103,11 @@ class SuiteExplorer:
         # A fork is killed from outside, and a thread would only be in its way.
         watchdog = None if self._options.isolated else Watchdog(RUN_SECONDS)
         try:
-            with all_outcomes(), output.without_cleanup_warnings(), steady():
+            with (
+                all_outcomes(),
+                output.without_cleanup_warnings(),
+                steady(partial(_collect, watchdog)),
+            ):
                 self._explore(session, candidates, watchdog)
         finally:
             if watchdog is not None:
@@ -212,6 +218,16 @@ class SuiteExplorer:
         if queue:
             queue[0][0].finish()
         return found
+
+
+def _collect(watchdog: Watchdog | None) -> None:
+    """Collect garbage. What the runs have left may have a finalizer that waits for ever, as a context
+    of pyzmq has whose sockets were not closed before."""
+    if watchdog is None:
+        gc.collect()
+        return
+    with suppress(TooLong), watchdog.limit():
+        gc.collect()
 
 
 def _is_over(session: pytest.Session) -> bool:
