@@ -82,7 +82,9 @@ GROWTH = [
 ]
 # One process more than processors: a third of the time, tests wait for a child process or a timer.
 # A file stays in one process, so its fixtures are created once.
-SPREAD = ["-n", str(min((os.cpu_count() or 1) + 1, 4)), "--dist", "loadfile"]
+# A process that dies is not replaced: pytest-xdist would wait for ever for the tests it had.
+WORKERS = str(min((os.cpu_count() or 1) + 1, 4))
+SPREAD = ["-n", WORKERS, "--dist", "loadfile", "--max-worker-restart=0"]
 PYPROJECT = nox.project.load_toml("pyproject.toml")
 
 # Lanes run at the same time. A lane runs its sessions one after the other.
