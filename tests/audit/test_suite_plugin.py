@@ -12,8 +12,8 @@ import pytest
 
 # Imported before any inner run: pytester forgets what was imported inside one.
 import handfast._audit.suite.plugin
-import handfast.pytest_plugin.explore.suite
-import handfast.pytest_plugin.explore.suite_summary
+import handfast.pytest_plugin.explore.suite.explorer
+import handfast.pytest_plugin.explore.suite.summary
 import handfast.pytest_plugin.leaks.plugin  # noqa: F401
 from tests.pytest_plugin.inner_pytest import INI, LEAN
 

@@ -2,22 +2,25 @@
 
     marker_arguments    the keyword arguments of a marker
 
-    explore/            tests with `@pytest.mark.explore`, and suites with `--handfast-explore`
+    explore/            tests with `@pytest.mark.explore`
         options         the options of the marker and of the command line
         item            the explored test: what runs, what is raised, what is printed
         marked_tests    how many schedules those with a marker ran
         fixtures        async fixtures, set up in each schedule
         output          captured output and warnings of hundreds of runs
-        suite_options   the options of `--handfast-explore`
-        suite           which tests of a suite are explored, when and for how long
+        failed_report   the report that makes a test fail with a text of ours
+        finding_output  the line that replays a finding, and its page
+
+    explore/suite/      suites as they are, with `--handfast-explore`
+        options         the options of the command line
+        explorer        which tests of a suite are explored, when and for how long
         item_explorer   one of them: can it be explored, what breaks it, is that confirmed
         item_run        its set-up, call and teardown, for one schedule
         run_reports     the reports of its subtests
-        suite_cluster   the tests of a suite on a cluster
-        suite_replay    a token for a test without a marker
+        cluster         the tests of a suite on a cluster
+        replay          a token for a test without a marker
         explored        the result for one test
-        finding_output  the line that replays a finding, and its page
-        suite_summary   failures and the summary
+        summary         failures and the summary
 
     leaks/              leaks of tests, with `--handfast`
         options         the command line and the ini file
@@ -41,8 +44,8 @@ from collections.abc import Callable
 
 import pytest
 
-from handfast.pytest_plugin.explore import suite_options
 from handfast.pytest_plugin.explore.marked_tests import MarkedReporter
+from handfast.pytest_plugin.explore.suite import options as suite_options
 from handfast.pytest_plugin.leaks import options as leak_options
 
 __all__ = ["pytest_addoption", "pytest_collection_finish", "pytest_configure"]
@@ -103,8 +106,8 @@ def pytest_configure(config: pytest.Config) -> None:
 def _register_suite_explorer(config: pytest.Config) -> None:
     options = suite_options.suite_options(config)
     if options is not None:
-        from handfast.pytest_plugin.explore.suite import SuiteExplorer
-        from handfast.pytest_plugin.explore.suite_summary import SuiteReporter
+        from handfast.pytest_plugin.explore.suite.explorer import SuiteExplorer
+        from handfast.pytest_plugin.explore.suite.summary import SuiteReporter
 
         reporter = SuiteReporter(config, options)
         explorer = SuiteExplorer(config, options, reporter)
@@ -121,7 +124,7 @@ def pytest_collection_finish(session: pytest.Session) -> None:
 
         replace_items(session)
     elif session.config.getoption("handfast_replay") and session.items:
-        from handfast.pytest_plugin.explore.suite_replay import replay_unmarked
+        from handfast.pytest_plugin.explore.suite.replay import replay_unmarked
 
         replay_unmarked(session)
 

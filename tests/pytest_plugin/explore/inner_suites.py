@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 # Imported before any inner run: pytester forgets what was imported inside one.
-import handfast.pytest_plugin.explore.suite
-import handfast.pytest_plugin.explore.suite_replay
-import handfast.pytest_plugin.explore.suite_summary  # noqa: F401
+import handfast.pytest_plugin.explore.suite.explorer
+import handfast.pytest_plugin.explore.suite.replay
+import handfast.pytest_plugin.explore.suite.summary  # noqa: F401
 from tests.pytest_plugin.inner_pytest import HEAD, LEAN
 
 # Two jobs in threads, which may end in any order. The first one ends first nearly always, but on a

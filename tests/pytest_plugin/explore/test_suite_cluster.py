@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from handfast.pytest_plugin.explore.suite_cluster import Chunk, explore_chunk
-from handfast.pytest_plugin.explore.suite_options import WORKER
+from handfast.pytest_plugin.explore.suite.cluster import Chunk, explore_chunk
+from handfast.pytest_plugin.explore.suite.options import WORKER
 from tests.conftest import MEASURED
 from tests.pytest_plugin.explore.inner_suites import STRICT, Explore, explorer
 from tests.pytest_plugin.inner_pytest import HEAD, LEAN
@@ -43,7 +43,7 @@ import pytest
 from distributed import Event, LocalCluster
 
 from handfast._explore.search.cluster import connected
-from handfast.pytest_plugin.explore.suite_cluster import Chunk, _results
+from handfast.pytest_plugin.explore.suite.cluster import Chunk, _results
 
 
 def lost_and_late(address):

@@ -201,7 +201,7 @@ def pytest_configure(config):
 def test_ctrl_c_while_a_finding_is_confirmed(
     explore: Explore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from handfast.pytest_plugin.explore import item_explorer
+    from handfast.pytest_plugin.explore.suite import item_explorer
 
     def interrupt(program: object, found: object) -> None:
         raise KeyboardInterrupt
@@ -220,7 +220,7 @@ def test_a_finding_that_asyncio_does_not_show_fails_nothing(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from handfast._explore.hosted.stock import Confirmation
-    from handfast.pytest_plugin.explore import item_explorer
+    from handfast.pytest_plugin.explore.suite import item_explorer
 
     monkeypatch.setattr(item_explorer, "confirm", lambda program, found: Confirmation(0, 7))
     result = explore(STRICT)
@@ -272,9 +272,9 @@ def test_a_hook_that_is_cut_stops_only_its_test(
     explore: Explore, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """pluggy warns about an error in the old kind of wrapper; anyio's suite makes that an error."""
-    from handfast.pytest_plugin.explore import suite
+    from handfast.pytest_plugin.explore.suite import explorer as suite_explorer
 
-    monkeypatch.setattr(suite, "RUN_SECONDS", 0.2)
+    monkeypatch.setattr(suite_explorer, "RUN_SECONDS", 0.2)
     pytester.makeconftest(
         """
 import pytest

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from handfast._explore.search.run import run as real_run
-from handfast.pytest_plugin.explore import item_explorer, suite
+from handfast.pytest_plugin.explore.suite import explorer as suite_explorer
+from handfast.pytest_plugin.explore.suite import item_explorer
 from tests.pytest_plugin.explore.inner_suites import UNORDERED, Explore, explorer, summary
 
 pytest_plugins = ["pytester"]
@@ -74,7 +75,7 @@ async def test_it():
 def test_a_finalizer_that_joins_a_thread_without_end_is_cut(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (item_explorer, suite):
+    for module in (item_explorer, suite_explorer):
         monkeypatch.setattr(module, "RUN_SECONDS", 0.2)
     result = explore(
         UNORDERED
@@ -99,7 +100,7 @@ async def test_it(thread):
 def test_garbage_whose_finalizer_never_ends_is_cut(
     explore: Explore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(suite, "RUN_SECONDS", 0.2)
+    monkeypatch.setattr(suite_explorer, "RUN_SECONDS", 0.2)
     result = explore(
         UNORDERED
         + """

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from handfast._explorer_internals import current_loop_record
-from handfast.pytest_plugin.explore import item_explorer
+from handfast.pytest_plugin.explore.suite import item_explorer
 from tests.pytest_plugin.explore.inner_suites import UNORDERED, Explore, explorer, summary
 
 pytest_plugins = ["pytester"]

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from handfast.pytest_plugin.explore import item_explorer
+from handfast.pytest_plugin.explore.suite import item_explorer
 from tests.pytest_plugin.explore.inner_suites import UNORDERED, Explore, explorer, summary
 
 pytest_plugins = ["pytester"]

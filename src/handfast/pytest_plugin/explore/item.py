@@ -21,11 +21,11 @@ from handfast._explore.replay import line_of
 from handfast._explore.search.workers import WorkersNeedImport
 from handfast.explore import BadToken, Counterexample, Divergence, Exploration, Uncontrolled, replay
 from handfast.pytest_plugin.explore import fixtures, output
-from handfast.pytest_plugin.explore.explored import SuiteFinding
 from handfast.pytest_plugin.explore.finding_output import replay_line, with_page
 from handfast.pytest_plugin.explore.fixtures import FixtureFactory, FixtureHook
 from handfast.pytest_plugin.explore.marked_tests import SCHEDULES, ProgressLine
 from handfast.pytest_plugin.explore.options import options_of
+from handfast.pytest_plugin.explore.suite.explored import SuiteFinding
 
 Program = Callable[[], Coroutine[Any, Any, Any]]
 _TITLE = "handfast explore"

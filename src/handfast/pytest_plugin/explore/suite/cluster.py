@@ -20,8 +20,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from handfast._explore.search.cluster import ClusterMissing, connected
-from handfast.pytest_plugin.explore.explored import Explored
-from handfast.pytest_plugin.explore.suite_options import WORKER, SuiteOptions
+from handfast.pytest_plugin.explore.suite.explored import Explored
+from handfast.pytest_plugin.explore.suite.options import WORKER, SuiteOptions
 
 # Tests of one file that are sent together: each process has to start pytest and import the file.
 _TOGETHER = 20

@@ -22,7 +22,7 @@ from _pytest.config import apply_warning_filters, parse_warning_filter
 from handfast._explore.hosted.patches import Patch, patched
 from handfast._explore.hosted.program import Ended, HostedProgram
 from handfast._explore.simulation.threads.locks import MEMBERS
-from handfast.pytest_plugin.explore.run_reports import own_reports
+from handfast.pytest_plugin.explore.suite.run_reports import own_reports
 
 Phase: TypeAlias = Literal["setup", "call", "teardown"]
 # Raised by a test on purpose: such a schedule is not judged.

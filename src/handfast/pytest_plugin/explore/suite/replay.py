@@ -12,9 +12,9 @@ from handfast._explore.search.watchdog import TooLong, Watchdog
 from handfast._explore.token import BadToken, Token
 from handfast.pytest_plugin.explore import output
 from handfast.pytest_plugin.explore.failed_report import failed_report
-from handfast.pytest_plugin.explore.item_explorer import RUN_SECONDS, ItemExplorer
-from handfast.pytest_plugin.explore.suite import all_outcomes
-from handfast.pytest_plugin.explore.suite_options import SuiteOptions, wants_isolation
+from handfast.pytest_plugin.explore.suite.explorer import all_outcomes
+from handfast.pytest_plugin.explore.suite.item_explorer import RUN_SECONDS, ItemExplorer
+from handfast.pytest_plugin.explore.suite.options import SuiteOptions, wants_isolation
 
 
 def replay_unmarked(session: pytest.Session) -> None:

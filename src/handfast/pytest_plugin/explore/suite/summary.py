@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from handfast._baseline import BadBaseline, Baseline, BaselineFile
-from handfast.pytest_plugin.explore.explored import Explored
 from handfast.pytest_plugin.explore.failed_report import failed_report
-from handfast.pytest_plugin.explore.suite_options import SuiteOptions
+from handfast.pytest_plugin.explore.suite.explored import Explored
+from handfast.pytest_plugin.explore.suite.options import SuiteOptions
 
 _KEY = "handfast_explored"
 # The reasons for refusals, and the findings that are not confirmed, that the summary lists.

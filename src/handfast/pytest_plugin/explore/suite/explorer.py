@@ -27,10 +27,10 @@ from _pytest import runner as pytest_runner
 from handfast._explore.loop.determinism import steady
 from handfast._explore.search.watchdog import TooLong, Watchdog
 from handfast.pytest_plugin.explore import output
-from handfast.pytest_plugin.explore.explored import Explored
-from handfast.pytest_plugin.explore.item_explorer import RUN_SECONDS, ItemExplorer, Looked
-from handfast.pytest_plugin.explore.suite_options import SuiteOptions
-from handfast.pytest_plugin.explore.suite_summary import SuiteReporter
+from handfast.pytest_plugin.explore.suite.explored import Explored
+from handfast.pytest_plugin.explore.suite.item_explorer import RUN_SECONDS, ItemExplorer, Looked
+from handfast.pytest_plugin.explore.suite.options import SuiteOptions
+from handfast.pytest_plugin.explore.suite.summary import SuiteReporter
 
 _FAILED_BEFORE = "handfast/explore-findings"
 # The least and the most of its fair share that a test gets, in seconds and as a factor.
@@ -115,7 +115,7 @@ class SuiteExplorer:
             self._reporter.end_progress()
 
     def _explore_on_cluster(self, session: pytest.Session, items: dict[str, pytest.Item]) -> None:
-        from handfast.pytest_plugin.explore.suite_cluster import explore_on_cluster
+        from handfast.pytest_plugin.explore.suite.cluster import explore_on_cluster
 
         found = set()
         for result in explore_on_cluster(self._config, self._options, list(items)):

@@ -26,10 +26,10 @@ from handfast._explore.search.watchdog import TooLong, Watchdog
 from handfast._explore.token import fingerprint
 from handfast._explore.verdict.verdict import Verdict
 from handfast.pytest_plugin.explore import output
-from handfast.pytest_plugin.explore.explored import Explored, Extent, SuiteFinding
 from handfast.pytest_plugin.explore.finding_output import replay_line, with_page
-from handfast.pytest_plugin.explore.item_run import ItemRun, Sibling
-from handfast.pytest_plugin.explore.suite_options import SuiteOptions
+from handfast.pytest_plugin.explore.suite.explored import Explored, Extent, SuiteFinding
+from handfast.pytest_plugin.explore.suite.item_run import ItemRun, Sibling
+from handfast.pytest_plugin.explore.suite.options import SuiteOptions
 
 # Runs in the plain order before anything else; their steps; the real seconds of any run.
 _PLAIN_RUNS = 3
