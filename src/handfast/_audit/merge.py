@@ -153,6 +153,7 @@ _ADVICE = {
     "HF422": "end the users of the loop before the loop, and bound the wait for a result",
     "HF423": "await the coroutine there; block only in another thread",
     "HF424": "cancel and await the loop's tasks, stop the loop, join its thread, close the loop",
+    "HF425": "release the lock before the await, or use asyncio.Lock",
     "HF43": "find the two waits in the timeline, and give one of them a way to end",
     "HF443": "fix the test first: no schedule can be judged before it passes",
     "HF5": "let CancelledError pass, and put clean-up into finally",

@@ -202,6 +202,26 @@ def loop_thread_left_running(bench: Bench, snippet: Any) -> str | None:
     return None if ended else "its tasks, and the loop itself, are left as they stood"
 
 
+@probe("HF425")
+async def thread_lock_over_await(bench: Bench, snippet: Any) -> str | None:
+    loaded = asyncio.Event()
+
+    async def load(key: str) -> str:
+        await loaded.wait()
+        return key.upper()
+
+    cache = snippet.Cache(load)
+    first = asyncio.create_task(cache.get("a"))
+    await steps()
+    # A second task would wait here without a timeout, in the thread of the loop.
+    free = cache._lock.acquire(blocking=False)
+    if free:
+        cache._lock.release()
+    loaded.set()
+    assert await first == "A"
+    return None if free else "a second task would block the loop"
+
+
 @probe("HF431")
 def deadlock(bench: Bench, snippet: Any) -> str | None:
     async def record(account: Any, amount: int) -> None:
