@@ -145,6 +145,7 @@ _ADVICE = {
     "HF311": "check again after the await, or hold a lock over both",
     "HF312": "take the object into a local variable before the first await",
     "HF321": "wait for the exit and for the end of the output, then cancel the reader",
+    "HF322": "call task_done in a finally",
     "HF331": "let the first call do the clean-up, and the others wait for it",
     "HF4": "do not rely on this order: hold a lock over the awaits, or check again after them",
     "HF40": "use loop.call_soon_threadsafe or asyncio.run_coroutine_threadsafe",

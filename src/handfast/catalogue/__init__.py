@@ -54,6 +54,7 @@ _HARM_OF: dict[str, Harm] = {
     "HF303": "leak",
     "HF304": "lost work",
     "HF321": "lost work",
+    "HF322": "hang",
     "HF4": "corruption",
     "HF401": "hang",
     "HF402": "hang",

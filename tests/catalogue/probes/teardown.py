@@ -137,6 +137,19 @@ async def drain_cancelled_first(bench: Bench, snippet: Any) -> str | None:
     return None if worker.log == [b"started\n", b"reason\n"] else f"captured only {worker.log}"
 
 
+@probe("HF322")
+async def task_done_skipped(bench: Bench, snippet: Any) -> str | None:
+    async def handle(item: str) -> None:
+        raise ValueError(item)
+
+    run = asyncio.create_task(snippet.Workers(handle).run(["a"]))
+    _, waiting = await asyncio.wait([run], timeout=60)
+    for each in waiting:
+        each.cancel()
+        await asyncio.wait([each])
+    return "the queue is never joined" if waiting else None
+
+
 @probe("HF331")
 async def closed_twice(bench: Bench, snippet: Any) -> str | None:
     releases = 0
