@@ -25,7 +25,6 @@ from handfast._check.model.operations.containers import holds_weakly
 from handfast._check.model.syntax.ancestors import last_name
 from handfast._check.model.syntax.call_graph import (
     awaited_from,
-    resolve_anywhere,
     resolve_function,
 )
 from handfast._check.model.syntax.function import Function
@@ -35,12 +34,12 @@ from handfast._check.model.tasks.creation import (
     Retention,
     TaskCreation,
     creates_task,
-    creation_in,
     retentions_of,
     task_creations,
 )
 from handfast._check.model.tasks.endless import endless_loop
 from handfast._check.model.tasks.first_completed import left_in_as_completed, lost_tasks
+from handfast._check.model.tasks.makers import made_task, makers_in
 from handfast._check.model.vocabulary import CALLING_BACK, LOGGING
 from handfast._check.rules.rule import CREATING, Rule, related, report
 
@@ -292,46 +291,31 @@ def _suspends_later(creation: TaskCreation) -> bool:
 
 def _dropped_by_caller(module: Module) -> Iterator[Finding]:
     for function, call in module.calls():
-        if not isinstance(module.parents.get(call), ast.Expr):
+        made = made_task(function, call)
+        if made is None or _is_exempt(made) or _is_exempt(made.created):
             continue
-        if creation_in(function, call) is not None or _runs_loop(function):
+        if [each.how for each in made.retentions] != ["dropped"]:
+            yield from _dropped(module, made)
             continue
-        for callee in _callees(function, call):
-            creation = _returned_task(callee)
-            if creation is not None:
-                yield report(
-                    _CODE,
-                    module,
-                    call,
-                    f"`{callee.name}` returns the task that it creates, and no reference to it is "
-                    f"kept here: {_ADVICE}",
-                    related(callee.module, creation.call, "the task is created here"),
-                    fix=kept_until_done(function, call),
-                    cause=_CAUSE,
-                )
+        yield report(
+            _CODE,
+            module,
+            call,
+            f"`{made.maker.name}` returns the task that it creates, and no reference to it is "
+            f"kept here: {_ADVICE}",
+            related(made.maker.module, made.created.call, "the task is created here"),
+            fix=None if made.maker.is_async else kept_until_done(function, call),
+            pedantic=_is_best_effort(made),
+            cause=_CAUSE,
+        )
 
 
-def _callees(function: Function, call: ast.Call) -> Iterator[Function]:
-    """The functions that are called; one of another file only if it may return a task."""
-    found = list(resolve_function(function, call.func))
-    project = function.module.project
-    if found or project is None or not isinstance(call.func, (ast.Name, ast.Attribute)):
-        yield from found
-    elif project.makes_task(function.last_name_of(call.func)):
-        yield from resolve_anywhere(function, call.func)
-
-
-@remembered
 def _returned_task(function: Function) -> TaskCreation | None:
     """The task that a plain function creates and returns, if it keeps no reference itself."""
-    if function.is_async or isinstance(function.node, ast.Lambda):
+    created = makers_in(function.module).get(function)
+    if created is None or function.is_async or _is_exempt(created):
         return None
-    for call in function.calls:
-        creation = creation_in(function, call)
-        how = {each.how for each in creation.retentions} if creation is not None else set()
-        if creation is not None and "returned" in how <= {"returned", "local"}:
-            return None if _is_exempt(creation) else creation
-    return None
+    return created
 
 
 # --- handed over as a function, and dropped by its caller -------------------------------------------

@@ -6,6 +6,7 @@ creation        where tasks are created, what they run, what keeps them
 endless         tasks that run until cancelled, and whether anything cancels them
 first_completed tasks that are lost in a `wait` for the first
 local_holders   local names that hold a task
+makers          functions that return the task that they create
 method_roles    close and start methods, by name
 owned           tasks that an object keeps, and the attributes that they use
 task_dicts      dicts of tasks: store, remove, replace

@@ -78,6 +78,11 @@ class TaskCreation:
                 return keyword.value
         return self.call.args[0] if self.call.args else None
 
+    @property
+    def runs_in(self) -> Function:
+        """The function in which the expression `coro` is evaluated."""
+        return self.function
+
     @cached_property
     def retentions(self) -> list[Retention]:
         """What happens to the task."""
@@ -88,7 +93,7 @@ class TaskCreation:
         """The functions that the task runs, as far as they are known."""
         match self.coro:
             case ast.Call(func):
-                return list(resolve_function(self.function, func))
+                return list(resolve_function(self.runs_in, func))
         return []
 
 

@@ -21,6 +21,7 @@ from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Class
 from handfast._check.model.tasks.creation import TaskCreation, creation_in
+from handfast._check.model.tasks.makers import made_task
 from handfast._check.model.tasks.method_roles import is_close_name
 
 
@@ -57,7 +58,7 @@ def _retained_by_self(function: Function) -> tuple[tuple[str, TaskCreation], ...
     return tuple(
         (each.name, creation)
         for call in function.calls
-        if (creation := creation_in(function, call)) is not None
+        if (creation := creation_in(function, call) or made_task(function, call)) is not None
         for each in creation.retentions
         # `self._child._task` belongs to the child.
         if each.how in ("attribute", "element")
@@ -94,7 +95,7 @@ def bodies_in(klass: Class | None, creation: TaskCreation) -> list[Function]:
     """The functions that a task runs, where `self` is an object of this class."""
     match creation.coro:
         case ast.Call(func):
-            return list(resolve_in(klass, creation.function, func))
+            return list(resolve_in(klass, creation.runs_in, func))
     return []
 
 
