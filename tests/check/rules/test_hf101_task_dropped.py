@@ -537,3 +537,99 @@ def test_the_message_names_the_coroutine_and_all_of_a_package_have_one_cause() -
     )
     assert "`self.other`" in other.message
     assert one.cause == other.cause
+
+
+# --- functions of the project that return a task --------------------------------------------------
+
+MAKERS = """\
+import asyncio
+def start(coroutine):
+    return asyncio.create_task(coroutine)
+async def open_and_start(coroutine):
+    await opened()
+    return asyncio.create_task(coroutine)
+class Runner:
+    def spawn(self, coroutine):
+        return asyncio.create_task(coroutine)
+    @staticmethod
+    def begin(coroutine):
+        return asyncio.create_task(coroutine)
+    def keep(self, coroutine):
+        self.tasks.append(asyncio.create_task(coroutine))
+        return self.tasks[-1]
+    def many(self, coroutine):
+        yield asyncio.create_task(coroutine)
+class App:
+    def __init__(self, given):
+        self.runner = Runner()
+        self.later: Runner | None = None
+        self.given = given
+        self.either = Runner()
+    def connect(self):
+        self.later = Runner()
+        self.either = given
+    async def go(self, other):
+        mine = Runner()
+        {use}
+"""
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "start(work())",
+        "task = start(work())",
+        "task = start(work()); task.add_done_callback(print)",
+        "await open_and_start(work())",
+        "task = await open_and_start(work())",
+        "self.runner.spawn(work())",
+        "self.later.spawn(work())",
+        "mine.spawn(work())",
+        "Runner.begin(work())",
+        "Runner().spawn(work())",
+    ],
+)
+def test_a_task_that_a_function_returns_is_dropped_by_its_caller(use: str) -> None:
+    assert lines(MAKERS.format(use=use)) == [29]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "return start(work())",
+        "await start(work())",
+        "self.task = start(work())",
+        "task = start(work()); await task",
+        "task = start(work()); self.tasks.add(task)",
+        "task = await open_and_start(work()); return task",
+        "return await open_and_start(work())",
+        # Without an `await` there is no task yet.
+        "open_and_start(work())",
+        "self.runner.keep(work())",
+        "self.runner.many(work())",
+        "self.given.spawn(work())",
+        "self.either.spawn(work())",
+        "other.spawn(work())",
+        "self.runner.other.spawn(work())",
+        "unknown.spawn(work())",
+    ],
+)
+def test_a_task_that_a_function_returns_and_the_caller_keeps_is_not_reported(use: str) -> None:
+    assert lines(MAKERS.format(use=use)) == []
+
+
+def test_a_maker_that_creates_a_task_of_its_own_work_is_named_by_it() -> None:
+    source = """\
+import asyncio
+class Poller:
+    def _make(self):
+        return asyncio.create_task(self._poll())
+    async def _poll(self):
+        await asyncio.sleep(self.time)
+        await self.send()
+    def start(self):
+        task = self._make()
+"""
+    (finding,) = findings(source)
+    assert finding.place.line == 9
+    assert "`self._poll`" in finding.message

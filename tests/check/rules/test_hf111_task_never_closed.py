@@ -208,3 +208,91 @@ def test_a_method_that_ends_a_part_is_no_close_method() -> None:
     assert "cleanup_run" in source
     assert findings(source) == []
     assert findings(source.replace("(self, key)", "(self, key=None)"))
+
+
+# --- made by a method, and ended only to be started again ------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("maker", "keep"),
+    [
+        ("def _make(self):\n        return asyncio.create_task(self._run())",
+         "self._task = self._make()"),
+        ("def _spawn(self, coro):\n        return asyncio.create_task(coro)",
+         "self._task = self._spawn(self._run())"),
+        ("def _spawn(self, coro):\n        return asyncio.create_task(coro)",
+         "self._tasks.append(self._spawn(self._run()))"),
+    ],
+)  # fmt: skip
+def test_a_task_that_a_method_makes_is_found(maker: str, keep: str) -> None:
+    assert lines(poller(keep) + f"    {maker}\n") == [4]
+
+
+@pytest.mark.parametrize(
+    ("maker", "close"),
+    [
+        ("def _make(self):\n        return asyncio.create_task(self._run())", "self._task.cancel()"),
+        ("def _make(self):\n        self.all.add(t := asyncio.create_task(self._run()))\n"
+         "        return t", "pass"),
+        ("def _make(self):\n        return self.group.create_task(self._run())", "pass"),
+        ("def _make(self):\n        return asyncio.create_task(self._once())", "pass"),
+    ],
+)  # fmt: skip
+def test_a_task_that_a_method_makes_and_something_ends_is_not_reported(
+    maker: str, close: str
+) -> None:
+    assert 4 not in lines(poller("self._task = self._make()", close=close) + f"    {maker}\n")
+
+
+RESTART = "self._task.cancel()\n        self.start()"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        RESTART,
+        "if self._task is not None:\n            self._task.cancel()\n        self.start()",
+        "if self._task:\n            self._task.cancel()\n"
+        "        self._task = asyncio.create_task(self._run())",
+        "self._task.cancel()\n        try:\n            await self._task\n"
+        "        except asyncio.CancelledError:\n            pass\n        self.start()",
+    ],
+)
+def test_a_task_that_is_only_ended_to_start_the_next_one_is_found(body: str) -> None:
+    assert 4 in lines(poller() + f"    async def restart(self):\n        {body}\n")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        # It may end it for good.
+        f"    def restart(self):\n        {RESTART.replace('self.start()', 'pass')}\n",
+        "    def restart(self):\n        self._task.cancel()\n        if self.on:\n"
+        "            self.start()\n",
+        # A close method as well.
+        f"    def stop(self):\n        {RESTART}\n",
+        f"    def restart(self):\n        {RESTART}\n"
+        "    def stop(self):\n        self._task.cancel()\n",
+        f"    def restart(self):\n        {RESTART}\n"
+        "    def pause(self):\n        self._task.cancel()\n",
+        f"    def restart(self):\n        {RESTART}\n        return self._task\n",
+        f"    def restart(self):\n        {RESTART}\n\ndef end(poller):\n    poller._task.cancel()\n",
+        f"    def restart(self):\n        {RESTART}\nNAMES = ['_task']\n",
+        f"    def restart(self):\n        {RESTART}\n"
+        "    async def wait(self):\n        await self._task\n",
+    ],
+)
+def test_a_task_that_something_else_may_end_is_not_reported(more: str) -> None:
+    assert lines(poller() + more) == []
+
+
+def test_a_close_method_that_restarts_first_is_not_reported() -> None:
+    assert (
+        lines(poller(close="self.restart()") + f"    def restart(self):\n        {RESTART}\n") == []
+    )
+
+
+def test_another_file_that_ends_a_restarted_task_keeps_it_silent() -> None:
+    source = poller() + f"    def restart(self):\n        {RESTART}\n"
+    assert lines(source) == [4]
+    assert lines(source, "poller._task.cancel()") == []

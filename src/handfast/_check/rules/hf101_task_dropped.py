@@ -135,7 +135,7 @@ def _named(creation: TaskCreation) -> str:
 
 def _coroutine_name(creation: TaskCreation) -> str:
     coro = creation.coro
-    return creation.function.name_of(coro.func) if isinstance(coro, ast.Call) else ""
+    return creation.runs_in.name_of(coro.func) if isinstance(coro, ast.Call) else ""
 
 
 def _is_best_effort(creation: TaskCreation) -> bool:

@@ -8,12 +8,12 @@ attribute. "Never" is a strong claim, so each doubt counts against it.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from handfast._check.model.operations.operations import operations
 from handfast._check.model.syntax.ancestors import is_true
-from handfast._check.model.syntax.call_graph import awaited_from, members, reached_from
+from handfast._check.model.syntax.call_graph import awaited_from, members, reached_from, resolve_in
 from handfast._check.model.syntax.children import walk_here
 from handfast._check.model.syntax.control_flow import catches_cancellation
 from handfast._check.model.syntax.function import Function
@@ -127,8 +127,13 @@ def is_end_known(klass: Class, root: str) -> bool:
     or another file."""
     module = klass.module
     plain = root.removeprefix("self.")
-    if plain in _named_in(module) or any(
-        _exposes(module, node) for node in _attributes(module).get(plain, ())
+    # First the cheap question: most attributes are named once in a file that ends them.
+    restarts = _restarts(klass, root) if plain in _named_in(module) else ()
+    if plain in (_named_outside(module, restarts) if restarts else _named_in(module)):
+        return True
+    if any(
+        _exposes(module, node) and not _is_ended_in(module, node, restarts)
+        for node in _attributes(module).get(plain, ())
     ):
         return True
     # On whatever object: another file has another name for the object, and the attribute in common.
@@ -137,7 +142,74 @@ def is_end_known(klass: Class, root: str) -> bool:
     return any(
         each.root == root and each.kind in ("cancel", "join")
         for function in members(klass)
+        if function not in restarts
         for each in operations(function)
+    )
+
+
+def _restarts(klass: Class, root: str) -> tuple[Function, ...]:
+    """The methods that end a task of the attribute only to start the next one, and that no close
+    method runs: after each of them a task runs."""
+    creating = {
+        creation.function
+        for owned in owned_tasks(klass)
+        if owned.root == root
+        for creation in owned.creations
+    }
+    closing = {each for method in close_methods(klass) for each in reached_from(method)}
+    return tuple(
+        function
+        for function in members(klass)
+        if function.module is klass.module
+        and function not in closing
+        and function.klass is klass
+        and _starts_again(klass, function, root, creating)
+    )
+
+
+def _starts_again(klass: Class, function: Function, root: str, creating: set[Function]) -> bool:
+    flow = function.flow
+    cancels = [
+        each.step
+        for each in operations(function)
+        if each.root == root and each.kind == "cancel" and each.function is function
+    ]
+    if not cancels:
+        return False
+    starts = {
+        flow.of(call)
+        for call in function.calls
+        for callee in (*resolve_in(klass, function, call.func), function)
+        if callee in creating and (callee is not function or _is_creation(klass, call, root))
+    } - {None}
+    return bool(starts) and not any(flow.reaches(each, flow.end, starts) for each in cancels)
+
+
+def _is_creation(klass: Class, call: ast.Call, root: str) -> bool:
+    return any(
+        creation.call is call
+        for owned in owned_tasks(klass)
+        if owned.root == root
+        for creation in owned.creations
+    )
+
+
+def _named_outside(module: Module, functions: Iterable[Function]) -> frozenset[str]:
+    """The attribute names that the file cancels, joins or has as strings outside of some functions."""
+    lines = module.source.text.splitlines(keepends=True)
+    spans = [(each.node.lineno - 1, each.node.end_lineno or 0) for each in functions]
+    for first, last in spans:
+        lines[first:last] = ["\n"] * (last - first)
+    return _strings(module) | ended_names("".join(lines).encode())
+
+
+def _is_ended_in(module: Module, node: ast.expr, functions: Collection[Function]) -> bool:
+    """Whether one of the functions cancels or awaits the task here, and does not pass it on."""
+    if not functions or module.function_around(node) not in functions:
+        return False
+    parent = module.parents.get(node)
+    return isinstance(parent, ast.Await) or (
+        isinstance(parent, ast.Attribute) and parent.attr == "cancel"
     )
 
 
@@ -176,12 +248,16 @@ def _named_in(module: Module) -> frozenset[str]:
 
     A string counts because of `getattr(self, name).cancel()` over a list of names.
     """
-    strings = {
+    return _strings(module) | ended_names(module.source.text.encode())
+
+
+@remembered
+def _strings(module: Module) -> frozenset[str]:
+    return frozenset(
         node.value
         for node in ast.walk(module.source.tree)
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    }
-    return frozenset(strings | ended_names(module.source.text.encode()))
+    )
 
 
 @remembered

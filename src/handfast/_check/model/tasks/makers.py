@@ -117,16 +117,15 @@ def _class_of(function: Function, node: ast.expr) -> Class | None:
     module = function.module
     if isinstance(node, ast.Name) and node.id in module.classes:
         return module.classes[node.id]
-    roots = function.roots(node)
-    if len(roots) != 1:
-        return None
-    (root,) = roots
-    if root.startswith("self.") and function.klass is not None:
-        values = _assigned_to(function.klass).get(root, [])
-        # None is what it is before it is set.
-        called = {_called(each) for each in values if not _is_none(each)}
-        return module.classes.get(called.pop()) if len(called) == 1 else None
-    return module.classes.get(root.removesuffix("()")) if root.endswith("()") else None
+    if attr := function.own_attribute(node):
+        values = _assigned_to(function.klass).get(attr, []) if function.klass is not None else []
+    elif isinstance(node, ast.Name):
+        values = function.assigned.get(node.id, [])
+    else:
+        values = [node]
+    # None is what it is before it is set.
+    called = {_called(each) for each in values if not _is_none(each)}
+    return module.classes.get(called.pop()) if len(called) == 1 else None
 
 
 def _called(value: ast.expr) -> str:
@@ -153,5 +152,5 @@ def _assigned_to(klass: Class) -> dict[str, list[ast.expr]]:
                         continue
                 for each in targets:
                     if attr := function.own_attribute(each):
-                        found.setdefault(f"self.{attr}", []).append(value)
+                        found.setdefault(attr, []).append(value)
     return found
