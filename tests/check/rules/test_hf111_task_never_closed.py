@@ -296,3 +296,52 @@ def test_another_file_that_ends_a_restarted_task_keeps_it_silent() -> None:
     source = poller() + f"    def restart(self):\n        {RESTART}\n"
     assert lines(source) == [4]
     assert lines(source, "poller._task.cancel()") == []
+
+
+# --- in a field of a record -----------------------------------------------------------------------
+
+RECORD = """\
+class Job:
+    def __init__(self, task):
+        self.work = task
+"""
+KEEP = "self._jobs[1] = Job(asyncio.create_task(self._run()))"
+
+
+@pytest.mark.parametrize("close", ["self._jobs.clear()", "self._jobs = {}", "self._jobs.pop(1)"])
+def test_a_task_in_a_record_that_close_only_forgets_is_found(close: str) -> None:
+    (finding,) = findings(poller(KEEP, close=close) + RECORD)
+    assert finding.place.line == 4
+    assert "`self._jobs` as `.work`" in finding.message
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "    def stop(self):\n        self.work.cancel()\n",
+        "    async def stop(self):\n        await self.work\n",
+        "    def get(self):\n        return self.work\n",
+        "def stop(job):\n    job.work.cancel()\n",
+        "def stop(jobs):\n    give(job.work for job in jobs)\n",
+    ],
+)
+def test_a_task_in_a_record_that_something_ends_is_not_reported(more: str) -> None:
+    assert lines(poller(KEEP) + RECORD + more) == []
+
+
+def test_another_file_that_names_the_field_keeps_it_silent() -> None:
+    assert lines(poller(KEEP) + RECORD, "job.work.cancel()") == []
+
+
+@pytest.mark.parametrize(
+    ("close", "found"),
+    [
+        ("self._tasks.clear()", [4]),
+        ("self._tasks.pop()", [4]),
+        ("end(self._tasks.pop())", []),
+        ("return self._tasks.pop()", []),
+    ],
+)
+def test_a_container_that_is_only_emptied_ends_nothing(close: str, found: list[int]) -> None:
+    keep = "self._tasks.append(asyncio.create_task(self._run()))"
+    assert lines(poller(keep, close=close)) == found

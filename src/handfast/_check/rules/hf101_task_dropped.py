@@ -3,7 +3,7 @@
 Reported: a `create_task` or `ensure_future` of asyncio or of an event loop whose result is dropped, or
 kept only in a weak container; a task in a local name that is not used again, or only to name it or to
 add a callback (pedantic if the function suspends before it ends); a task that a function of the
-project returns and its caller drops; `create_task` itself, or a lambda or function that returns a
+project returns, or a coroutine function when it is awaited, and its caller drops or has in a local name; `create_task` itself, or a lambda or function that returns a
 task, given to a function that drops the result of its callback; a task created for
 `wait(..., return_when=FIRST_COMPLETED)` or `wait(..., timeout=1)` whose `pending` set is dropped.
 Pedantic: a single task that by its name reports or closes something, that first sleeps for a given

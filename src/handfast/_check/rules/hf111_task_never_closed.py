@@ -1,7 +1,8 @@
 """HF111: an object keeps a task that runs until cancelled, and its close method does not end it.
 
-Reported: a task in an attribute, or in a container in one, whose body has a `while True` with no exit,
-in a class that has a close method, where nothing cancels or joins it.
+Reported: a task in an attribute, in a container in one, or in a field of a record that one holds, whose
+body has a `while True` with no exit, in a class that has a close method, where nothing cancels or joins
+it, or only a method that starts the next one at once.
 Not reported: where a base class is not known; where the close method signals or closes something that
 the body reads; where other code gets hold of the task; where any file cancels or joins an attribute
 of this name.

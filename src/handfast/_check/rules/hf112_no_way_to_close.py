@@ -1,7 +1,8 @@
 """HF112: a class starts a task that runs until cancelled and has no method that could end it.
 
-Reported: a task in an attribute, or in a container in one, whose body has a `while True` with no exit,
-in a class that has no close method at all, where nothing cancels or joins it.
+Reported: a task in an attribute, in a container in one, or in a field of a record that one holds, whose
+body has a `while True` with no exit, in a class that has no close method at all, where nothing cancels
+or joins it, or only a method that starts the next one at once.
 Not reported: where a base class is not known; where other code gets hold of the task; where any file
 cancels or joins an attribute of this name.
 """

@@ -9,5 +9,6 @@ local_holders   local names that hold a task
 makers          functions that return the task that they create
 method_roles    close and start methods, by name
 owned           tasks that an object keeps, and the attributes that they use
+records         tasks in fields of records that an object holds
 task_dicts      dicts of tasks: store, remove, replace
 """

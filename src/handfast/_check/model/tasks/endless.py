@@ -23,11 +23,12 @@ from handfast._check.model.syntax.project import ended_names
 from handfast._check.model.tasks.creation import TaskCreation
 from handfast._check.model.tasks.method_roles import close_methods
 from handfast._check.model.tasks.owned import bodies_in, creates_tasks, owned_tasks
-from handfast._check.model.vocabulary import INSPECTING, LOGGING, PUTTING_ONE, TASK_QUERIES
+from handfast._check.model.tasks.records import recorded_tasks
+from handfast._check.model.vocabulary import INSPECTING, LOGGING, PUTTING_ONE, TAKING, TASK_QUERIES
 
 # Methods of a task, or of a container of tasks, that neither end a task nor return one.
 _HARMLESS_METHODS = TASK_QUERIES | (PUTTING_ONE - {"setdefault"}) | {
-    "cancelling", "remove_done_callback", "discard", "remove",
+    "cancelling", "remove_done_callback", "discard", "remove", "clear",
 }  # fmt: skip
 _HARMLESS_FUNCTIONS = INSPECTING | {"hasattr"}
 
@@ -46,8 +47,19 @@ class EndlessTask:
 def never_ended(klass: Class) -> tuple[EndlessTask, ...]:
     """The endless tasks that a class creates in its own methods and that nothing can end."""
     # In this order: whether all bases are known may need other files.
-    if not creates_tasks(klass) or not klass.is_complete:
+    recorded = recorded_tasks(klass)
+    if not (recorded or creates_tasks(klass)) or not klass.is_complete:
         return ()
+    in_records = (
+        endless
+        for each in recorded
+        if (endless := _endless_task(klass, f"{each.root}` as `.{each.field}", each.creation))
+        if not is_end_known(klass, f"self.{each.field}") and not is_signalled(klass, each.creation)
+    )
+    return (*_never_ended_directly(klass), *in_records)
+
+
+def _never_ended_directly(klass: Class) -> tuple[EndlessTask, ...]:
     return tuple(
         endless
         for owned in owned_tasks(klass)
@@ -274,7 +286,7 @@ def _exposes(module: Module, node: ast.expr) -> bool:
     parent = module.parents.get(node)
     match parent:
         case ast.Attribute(attr=attr):
-            return attr not in _HARMLESS_METHODS
+            return attr not in _HARMLESS_METHODS and not _is_dropped(module, parent, attr)
         # `self._tasks[key] = task` and `del self._tasks[key]` do not return a task.
         case ast.Subscript(ctx=ast.Store() | ast.Del()):
             return False
@@ -289,3 +301,9 @@ def _exposes(module: Module, node: ast.expr) -> bool:
         case ast.Call(ast.Attribute(attr=attr)) if attr in LOGGING:
             return False
     return True
+
+
+def _is_dropped(module: Module, method: ast.Attribute, name: str) -> bool:
+    """Whether `self._tasks.pop(key)` is a statement: what it returns goes nowhere."""
+    call = module.parents.get(method)
+    return name in TAKING and isinstance(module.parents.get(call) if call else None, ast.Expr)
