@@ -633,3 +633,76 @@ class Poller:
     (finding,) = findings(source)
     assert finding.place.line == 9
     assert "`self._poll`" in finding.message
+
+
+# --- calls that use up tasks, and one element of several --------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "any(asyncio.create_task(work(i)) for i in items)",
+        "all([asyncio.create_task(work(i)) for i in items])",
+        "print(asyncio.create_task(work(1)))",
+        "count = len([asyncio.create_task(work(i)) for i in items])",
+        "list(map(asyncio.create_task, items))",
+        "any(map(asyncio.ensure_future, items))",
+        "deque(map(loop.create_task, items), maxlen=0)",
+        "list(map(start, items))",
+    ],
+)
+def test_a_task_that_a_call_uses_up_is_found(use: str) -> None:
+    source = (
+        "import asyncio\nfrom collections import deque\n"
+        "def start(item):\n    return asyncio.create_task(work(item))\n"
+        f"async def go(items, loop):\n    {use}\n"
+    )
+    assert len(lines(source)) == 1
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "tasks = list(map(asyncio.create_task, items)); await asyncio.wait(tasks)",
+        "await asyncio.gather(*map(asyncio.create_task, items))",
+        "return tuple(map(asyncio.create_task, items))",
+        "self.tasks.update(map(asyncio.create_task, items))",
+        "map(asyncio.create_task, items)",
+        "list(map(group.create_task, items))",
+        "list(map(work, items))",
+        "task = asyncio.create_task(work(1)); print(task); await task",
+        "first = max(asyncio.create_task(work(i)) for i in items)",
+    ],
+)
+def test_a_task_that_a_call_passes_on_is_not_reported(use: str) -> None:
+    assert lines(f"import asyncio\nasync def go(self, items, group):\n    {use}\n") == []
+
+
+@pytest.mark.parametrize(
+    ("made", "use", "found"),
+    [
+        ("[TASK(a()), TASK(b())]", "await tasks[0]", 1),
+        ("(TASK(a()), TASK(b()))", "return await tasks[-1]", 1),
+        ("[TASK(a()), TASK(b()), TASK(c())]", "await tasks[1]", 2),
+        ("[TASK(a(x)) for x in xs]", "return await tasks[0]", 1),
+        ("{'a': TASK(a()), 'b': TASK(b())}", "return await tasks['a']", 1),
+        ("[TASK(a()), TASK(b())]", "await tasks[0]; await tasks[1]", 0),
+        ("[TASK(a()), TASK(b())]", "await tasks[0]; tasks[1].cancel()", 0),
+        ("[TASK(a()), TASK(b())]", "await tasks[index]", 0),
+        ("[TASK(a()), TASK(b())]", "await tasks[0]; await asyncio.wait(tasks)", 0),
+        ("[TASK(a()), TASK(b())]", "await tasks[0]; return tasks", 0),
+        ("[*old, TASK(a()), TASK(b())]", "await tasks[1]", 0),
+        ("{key: TASK(a()), 'b': TASK(b())}", "await tasks['b']", 0),
+        ("{x: TASK(a(x)) for x in xs}", "await tasks[0]", 0),
+        ("[TASK(a(x)) for x in xs]", "await tasks[index]", 0),
+        ("[TASK(a(x)) for x in xs]", "await tasks.pop()", 0),
+        ("[TASK(a()), TASK(b())]", "await asyncio.gather(*tasks[1:], tasks[0])", 0),
+    ],
+)
+def test_one_element_that_is_awaited_is_no_use_of_the_others(
+    made: str, use: str, found: int
+) -> None:
+    made = made.replace("TASK", "asyncio.create_task")
+    source = f"import asyncio\nasync def go(xs, index, key, old):\n    tasks = {made}\n    {use}\n"
+    shown = [each for each in findings(source) if not each.pedantic]
+    assert len(shown) == found

@@ -3,8 +3,10 @@
 Reported: a `create_task` or `ensure_future` of asyncio or of an event loop whose result is dropped, or
 kept only in a weak container; a task in a local name that is not used again, or only to name it or to
 add a callback (pedantic if the function suspends before it ends); a task that a function of the
-project returns, or a coroutine function when it is awaited, and its caller drops or has in a local name; `create_task` itself, or a lambda or function that returns a
-task, given to a function that drops the result of its callback; a task created for
+project returns, or a coroutine function when it is awaited, and its caller drops or has in a local
+name; a task in a local list of which only another element is used; `create_task` itself, or a lambda or
+function that returns a task, given to a function that drops the result of its callback, or to a `map`
+whose results are dropped; a task created for
 `wait(..., return_when=FIRST_COMPLETED)` or `wait(..., timeout=1)` whose `pending` set is dropped.
 Pedantic: a single task that by its name reports or closes something, that first sleeps for a given
 time, or that never suspends.
@@ -59,6 +61,8 @@ _STARTING = r"run_until_complete|(\w+_)?run"
 _RUNNING = {"run_forever", "run_until_complete", "run"}
 # Calls that return a future which other code holds.
 _HELD = {"run_in_executor", "to_thread", "wrap_future", "run_coroutine_threadsafe", "create_future"}
+# Calls that use up an iterator.
+_CONSUMING = {"list", "tuple", "set", "deque", "any", "all", "sum"}
 # Words in the name of a coroutine function whose task is best effort.
 _BEST_EFFORT = {
     "log", "logs", "logging", "logger", "audit", "metric", "metrics", "telemetry", "analytics", "alert",
@@ -82,7 +86,7 @@ def check(module: Module) -> Iterator[Finding]:
 
 
 def _dropped(module: Module, creation: TaskCreation) -> Iterator[Finding]:
-    how = [each.how for each in creation.retentions]
+    how = [each.how for each in creation.retentions if not _is_of_another(creation, each)]
     call, function = creation.call, creation.function
     if how == ["dropped"]:
         yield report(
@@ -122,8 +126,10 @@ def _dropped(module: Module, creation: TaskCreation) -> Iterator[Finding]:
             f"`{function.name}` returns: {_ADVICE}",
             related(module, function.node, f"`{name}` is local to this function"),
             fix=kept_until_done(function, call),
-            # While the function waits, it does hold the task: perhaps for long enough.
-            pedantic=_suspends_later(creation) or _ends_at_once(creation.bodies),
+            # While the function waits, it does hold the task: perhaps for long enough. But of several
+            # it waits for another one.
+            pedantic=(_suspends_later(creation) and not _others_used(creation))
+            or _ends_at_once(creation.bodies),
             cause=_CAUSE,
         )
 
@@ -255,7 +261,7 @@ def _takes_lambda(module: Module, creation: TaskCreation) -> str:
 
 def _is_lost(creation: TaskCreation) -> bool:
     function, name = creation.function, creation.retentions[0].name
-    if function is function.module.body or _is_used(function, name):
+    if function is function.module.body or _is_used(creation, name):
         return False
     if any(
         isinstance(node, (ast.Global, ast.Nonlocal)) and name in node.names
@@ -265,18 +271,64 @@ def _is_lost(creation: TaskCreation) -> bool:
     return function.flow.reaches(function.flow.of(creation.call), function.flow.end)
 
 
-def _is_used(function: Function, name: str) -> bool:
+def _is_used(creation: TaskCreation, name: str) -> bool:
     """Whether a local name is read in a way that may keep a reference, here or in functions inside."""
+    function = creation.function
     parents = function.module.parents
     for _, node in function.reads(name):
         use = parents.get(node)
-        if not (isinstance(use, ast.Attribute) and use.attr in _NOT_HOLDING):
+        if isinstance(use, ast.Attribute) and use.attr in _NOT_HOLDING:
+            continue
+        if use is None or not _is_another(creation, use):
             return True
     return any(
         last_name(call.func) == "locals"
         for each in (function, *function.all_inner)
         for call in each.calls
     )
+
+
+def _others_used(creation: TaskCreation) -> bool:
+    """Whether the name is that of a list, of which other elements are used."""
+    parents = creation.function.module.parents
+    reads = creation.function.reads(creation.retentions[0].name)
+    return any(isinstance(parents.get(node), ast.Subscript) for _, node in reads)
+
+
+def _is_of_another(creation: TaskCreation, retention: Retention) -> bool:
+    return (
+        retention.how == "passed"
+        and retention.node is not None
+        and _is_another(creation, retention.node)
+    )
+
+
+def _is_another(creation: TaskCreation, use: ast.AST) -> bool:
+    """Whether `tasks[0]`, which is awaited, is certainly not this task of `[create_task(a()), ...]`."""
+    parents = creation.function.module.parents
+    if not isinstance(use, ast.Subscript) or not isinstance(parents.get(use), ast.Await):
+        return False
+    match parents.get(creation.call), use.slice:
+        case ((ast.List(elements) | ast.Tuple(elements)), index):
+            place = _constant(index)
+            if place is None or any(isinstance(each, ast.Starred) for each in elements):
+                return False
+            return elements.index(creation.call) != place % len(elements)
+        case ast.Dict(keys, values), ast.Constant(wanted):
+            key = keys[values.index(creation.call)]
+            return isinstance(key, ast.Constant) and key.value != wanted
+        case ast.ListComp(), index:
+            return _constant(index) is not None
+    return False
+
+
+def _constant(node: ast.expr) -> int | None:
+    match node:
+        case ast.Constant(int() as value):
+            return value
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() as value)):
+            return -value
+    return None
 
 
 def _suspends_later(creation: TaskCreation) -> bool:
@@ -325,8 +377,10 @@ def _handed_over(module: Module) -> Iterator[Finding]:
     """`loop.call_later(5, asyncio.create_task, work())`, and callbacks that return their task."""
     for function, call in module.calls():
         taker = last_name(call.func)
-        where = CALLING_BACK.get(taker, -1)
+        where = 0 if taker == "map" else CALLING_BACK.get(taker, -1)
         if not 0 <= where < len(call.args):
+            continue
+        if taker == "map" and not _is_consumed(function, call):
             continue
         given = call.args[where]
         match given:
@@ -356,6 +410,17 @@ def _handed_over(module: Module) -> Iterator[Finding]:
                         pedantic=_ends_at_once(creation.bodies),
                         cause=_CAUSE,
                     )
+
+
+def _is_consumed(function: Function, call: ast.Call) -> bool:
+    """Whether something calls the function of a `map` for each item and drops the results."""
+    parents = function.module.parents
+    around = parents.get(call)
+    while isinstance(around, ast.Call) and last_name(around.func) in _CONSUMING:
+        if isinstance(parents.get(around), ast.Expr):
+            return True
+        around = parents.get(around)
+    return False
 
 
 def _handed_bodies(function: Function, call: ast.Call, where: int) -> list[Function]:

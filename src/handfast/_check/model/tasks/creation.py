@@ -19,7 +19,7 @@ from handfast._check.model.syntax.call_graph import resolve_function
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Module
-from handfast._check.model.vocabulary import PUTTING_ONE
+from handfast._check.model.vocabulary import INSPECTING, PUTTING_ONE
 
 RetainedAs = Literal[
     "dropped", "local", "attribute", "element", "returned", "awaited", "passed", "outside"
@@ -266,6 +266,8 @@ def _retained_by_call(function: Function, node: ast.expr, call: ast.Call) -> Ite
         case ast.Attribute(receiver, attr) if attr in _ADDING and node in call.args:
             key = call.args[0] if attr == "setdefault" and len(call.args) > 1 else None
             yield Retention("element", function.name_of(receiver), key, call)
+        case ast.Name(name) if name in INSPECTING:
+            yield Retention("dropped", node=call)
         case _:
             yield Retention("passed", function.name_of(call.func), node=call)
 
