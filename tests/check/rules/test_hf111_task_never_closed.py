@@ -345,3 +345,9 @@ def test_another_file_that_names_the_field_keeps_it_silent() -> None:
 def test_a_container_that_is_only_emptied_ends_nothing(close: str, found: list[int]) -> None:
     keep = "self._tasks.append(asyncio.create_task(self._run()))"
     assert lines(poller(keep, close=close)) == found
+
+
+def test_a_task_that_two_methods_have_made_is_one_finding() -> None:
+    maker = "    def _make(self):\n        return asyncio.create_task(self._run())\n"
+    again = "    def ensure(self):\n        if self._task.done():\n            self._task = self._make()\n"
+    assert lines(poller("self._task = self._make()") + maker + again) == [4]

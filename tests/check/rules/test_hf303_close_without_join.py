@@ -286,3 +286,59 @@ def test_the_advice_is_right_for_a_task_that_runs_the_close_method_itself() -> N
     advice = "await it before returning, unless it is `asyncio.current_task()`"
     assert [advice in each.message for each in findings(itself)] == [True]
     assert [advice in each.message for each in findings(source)] == [False]
+
+
+# --- the `finally` of a method that creates the task -----------------------------------------------
+
+RUN = """\
+import asyncio
+class Server:
+    async def run(self):
+        self._beat = asyncio.create_task(self._beats())
+        try:
+            await self.serve()
+        finally:
+            {end}
+    async def _beats(self):
+        try:
+            while True:
+                await self.ping()
+        finally:
+            await self.flush()
+"""
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "self._beat.cancel()",
+        "if self._beat:\n                self._beat.cancel()",
+        "self._end()\n    def _end(self):\n        self._beat.cancel()",
+    ],
+)
+def test_the_end_of_a_method_that_starts_the_task_is_a_close(end: str) -> None:
+    shown = [each for each in findings(RUN.format(end=end)) if not each.pedantic]
+    assert len(shown) == 1
+    assert "`Server.run` cancels the task in `self._beat`" in shown[0].message
+
+
+@pytest.mark.parametrize(
+    "end",
+    [
+        "self._beat.cancel()\n            await asyncio.wait([self._beat])",
+        "self._beat.cancel()\n    async def wait(self):\n        await self._beat",
+        "self._beat.cancel()\n            await self._ended.wait()\n"
+        "    def on_end(self):\n        self._ended.set()",
+        "task = self._beat\n            task.cancel()\n            await task",
+        "await self._beat",
+        "pass\n        self._beat.cancel()",
+    ],
+)
+def test_the_end_of_a_method_that_joins_the_task_is_not_reported(end: str) -> None:
+    assert findings(RUN.format(end=end)) == []
+
+
+def test_a_method_that_ends_the_task_of_another_one_is_no_close() -> None:
+    other = "        self.on = True\n    async def watch(self):\n        try:"
+    source = RUN.format(end="self._beat.cancel()").replace("        try:", other, 1)
+    assert findings(source) == []

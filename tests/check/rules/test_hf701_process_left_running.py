@@ -121,3 +121,30 @@ async def start(self):
 """
     assert findings(source) == []
     assert findings(source.replace(last, "print(child.pid)"))
+
+
+@pytest.mark.parametrize(
+    ("handler", "expected"),
+    [
+        ("log.error('slow: %s', p.pid)", [(4, True)]),
+        ("log.error('slow: %s', p.returncode); raise", [(4, True)]),
+        ("os.kill(p.pid, 9)", []),
+        ("log.error('slow: %s', p.pid); p.kill()", []),
+        ("log.error('slow: %s', p)", []),
+        ("if p.returncode is None:\n            end()", []),
+    ],
+)
+def test_a_handler_that_only_logs_the_process_does_not_end_it(
+    handler: str, expected: list[tuple[int, bool]]
+) -> None:
+    source = f"""\
+import asyncio
+import os
+async def f(log):
+    p = await asyncio.create_subprocess_exec('x')
+    try:
+        await asyncio.wait_for(p.wait(), 3)
+    except TimeoutError:
+        {handler}
+"""
+    assert found(source) == expected

@@ -1,9 +1,10 @@
 """HF303: a close method cancels a task of its object and returns before the task has ended.
 
-Reported: an async close method cancels a task that the class has created, and no method of the class
-joins that task (one element by its key is not all), waits for an event that the class sets, or passes
-the task on. Pedantic for a close method that is no coroutine: it cannot await; for timers and keep-alives
-without clean-up; and for a task whose clean-up does not suspend, unless it uses what the method closes.
+Reported: an async close method, or the `finally` of a coroutine method that has created the task itself
+(`run`), cancels a task that the class has created, and no method of the class joins that task (one element
+by its key is not all), waits for an event that the class sets, or passes the task on. Pedantic for a close
+method that is no coroutine: it cannot await; for timers and keep-alives without clean-up; and for a task
+whose clean-up does not suspend, unless it uses what the method closes.
 Not reported: where a base class is not known, where the method has a required argument (it ends a
 part), and where another file ends a public attribute of that name.
 """
@@ -22,11 +23,11 @@ from handfast._check.model.operations.teardown import (
     suspends_in_cleanup,
     teardown_of,
 )
-from handfast._check.model.syntax.ancestors import enclosing_loop
+from handfast._check.model.syntax.ancestors import enclosing_loop, is_in_finally
 from handfast._check.model.syntax.call_graph import members, runs
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.module import Class, Module
-from handfast._check.model.tasks.method_roles import close_methods
+from handfast._check.model.tasks.method_roles import close_methods, is_close_name
 from handfast._check.model.tasks.owned import Owned, bodies_in, own_tasks, uses
 from handfast._check.model.vocabulary import COPYING, INSPECTING, LOGGING
 from handfast._check.rules.rule import OWNING, Rule, line_of, once_per_place, related, report
@@ -59,6 +60,7 @@ def check(module: Module) -> Iterator[Finding]:
             cancels = [
                 (each, cancel) for each in methods for cancel in _cancels(klass, each, owned)
             ]
+            cancels += _cancels_at_end(klass, owned)
             if cancels and not _is_joined_somewhere(klass, owned):
                 for method, cancel in cancels:
                     if cancel.operation.function.module is module:
@@ -72,6 +74,17 @@ def _cancels(klass: Class, method: Function, owned: Owned) -> Iterator[Effect]:
         meant = cancel.operation.function is method or _ENDS.search(cancel.operation.function.name)
         if meant and not _waits_for_signal(klass, method, cancel) and not _is_awaited(cancel):
             yield cancel
+
+
+def _cancels_at_end(klass: Class, owned: Owned) -> Iterator[tuple[Function, Effect]]:
+    """The cancels in the `finally` of a method that has created the task itself: it ends there what it
+    has begun, as a close method does."""
+    for method in {creation.function for creation in owned.creations}:
+        if method.is_async and method.owner is not None and not is_close_name(method.name):
+            for cancel in teardown_of(klass, method, owned.root).cancels:
+                if is_in_finally(method, cancel.node) and not _is_awaited(cancel):
+                    if not _waits_for_signal(klass, method, cancel):
+                        yield method, cancel
 
 
 def _is_awaited(cancel: Effect) -> bool:

@@ -4,7 +4,8 @@ Reported: a child process in a local name that the function neither waits for no
 early `return` or `raise`; and one that it waits for with a timeout, where nothing kills it when the
 timeout expires. Pedantic: one that it waits for without a timeout, where nothing kills it when the waiter
 is cancelled.
-Not reported: where other code gets the process, or where a `finally` or a handler names it.
+Not reported: where other code gets the process, or where a `finally` or a handler names it other than to
+log its pid.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from handfast._check.finding import Finding
 from handfast._check.model.syntax.ancestors import TRY, ancestors, last_name, nodes_in
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.module import Module
+from handfast._check.model.vocabulary import LOGGING
 from handfast._check.rules.rule import Rule, line_of, related, report
 
 _CODE = "HF701"
@@ -114,9 +116,20 @@ def _is_ended_on_error(function: Function, name: str, call: ast.Call) -> bool:
     for node in function.nodes:
         if isinstance(node, TRY):
             ends = [*node.finalbody, *(part for each in node.handlers for part in each.body)]
-            if any(isinstance(each, ast.Name) and each.id == name for each in nodes_in(ends)):
-                return True
+            for each in nodes_in(ends):
+                if isinstance(each, ast.Name) and each.id == name and not _is_shown(function, each):
+                    return True
     return False
+
+
+def _is_shown(function: Function, use: ast.Name) -> bool:
+    """Whether only a log gets the number or the exit code of the process."""
+    parents = function.module.parents
+    up = parents.get(use)
+    if not isinstance(up, ast.Attribute) or up.attr not in {"pid", "returncode"}:
+        return False
+    call = parents.get(up)
+    return isinstance(call, ast.Call) and last_name(call.func) in LOGGING
 
 
 def _is_timed(function: Function, node: ast.AST) -> bool:

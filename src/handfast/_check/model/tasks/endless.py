@@ -21,6 +21,7 @@ from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Class, Module
 from handfast._check.model.syntax.project import ended_names
 from handfast._check.model.tasks.creation import TaskCreation
+from handfast._check.model.tasks.makers import MadeTask
 from handfast._check.model.tasks.method_roles import close_methods
 from handfast._check.model.tasks.owned import bodies_in, creates_tasks, owned_tasks
 from handfast._check.model.tasks.records import recorded_tasks
@@ -59,15 +60,19 @@ def never_ended(klass: Class) -> tuple[EndlessTask, ...]:
     return (*_never_ended_directly(klass), *in_records)
 
 
-def _never_ended_directly(klass: Class) -> tuple[EndlessTask, ...]:
-    return tuple(
-        endless
-        for owned in owned_tasks(klass)
-        for creation in owned.creations
-        if creation.function.klass is klass
-        and (endless := _endless_task(klass, owned.root, creation))
-        if not is_end_known(klass, owned.root) and not is_signalled(klass, creation)
-    )
+def _never_ended_directly(klass: Class) -> Iterator[EndlessTask]:
+    # A task of one `create_task` may be made by several calls of the method around it.
+    seen: set[tuple[str, ast.Call]] = set()
+    for owned in owned_tasks(klass):
+        for creation in owned.creations:
+            created = creation.created.call if isinstance(creation, MadeTask) else creation.call
+            if creation.function.klass is not klass or (owned.root, created) in seen:
+                continue
+            endless = _endless_task(klass, owned.root, creation)
+            if endless is not None and not is_end_known(klass, owned.root):
+                if not is_signalled(klass, creation):
+                    seen.add((owned.root, created))
+                    yield endless
 
 
 def _endless_task(klass: Class, root: str, creation: TaskCreation) -> EndlessTask | None:
