@@ -186,3 +186,38 @@ def test_what_a_cancelled_task_does_come_to_is_found() -> None:
     assert lines(timers(sleep + "except asyncio.CancelledError: pass\n            self.stop(key)"))
     work = "try: await asyncio.sleep(1)\n        finally: self.stop(key)"
     assert lines(timers("await self.work(key)", work)) == [13]
+
+
+RECORDS = """\
+import asyncio
+class Entry:
+    def __init__(self, task):
+        self.task = task
+class Timers:
+    def start(self, key):
+        old = self._entries.get(key)
+        if old is not None:
+            {end}
+        self._entries[key] = Entry(asyncio.create_task(self._run(key)))
+    async def _run(self, key):
+        try:
+            await self.work(key)
+        finally:
+            {leave}
+"""
+LEAVE = "self._entries.pop(key, None)"
+
+
+def test_an_entry_may_be_a_record_with_the_task() -> None:
+    assert lines(RECORDS.format(end="old.task.cancel()", leave=LEAVE)) == [15]
+
+
+def test_silent_for_a_record_that_is_compared_joined_or_of_which_another_field_is_cancelled() -> (
+    None
+):
+    own = "if self._entries[key].task is asyncio.current_task(): self._entries.pop(key)"
+    assert lines(RECORDS.format(end="old.task.cancel()", leave=own)) == []
+    joined = "old.task.cancel(); asyncio.get_event_loop().run_until_complete(old.task)"
+    assert lines(RECORDS.format(end=joined, leave=LEAVE)) == []
+    assert lines(RECORDS.format(end="old.timer.cancel()", leave=LEAVE)) == []
+    assert lines(RECORDS.format(end="return", leave=LEAVE)) == []

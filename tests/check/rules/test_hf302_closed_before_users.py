@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from handfast._check.finding import Finding
 from handfast._check.model.syntax.module import Module
 from handfast._check.rules.hf302_closed_before_users import RULE
@@ -94,3 +96,51 @@ def test_silent_where_the_task_only_asks_whether_it_is_closed() -> None:
 def test_a_use_that_is_itself_a_close_is_no_use() -> None:
     source = crawler("await self._session.close()", END)
     assert findings(source.replace(".get()", ".close()")) == []
+
+
+KEYED = """\
+import asyncio
+class Feeds:
+    def add(self, key):
+        self._tasks[key] = asyncio.create_task(self._run(key))
+    async def _run(self, key):
+        while True:
+            await {used}.get(key)
+    async def remove(self, key):
+        {remove}
+"""
+SHARED = "task = self._tasks.pop(key)\n        task.cancel()\n        await asyncio.wait([task])\n        "
+
+
+def keyed(remove: str, used: str = "self._session") -> str:
+    return KEYED.format(remove=remove, used=used)
+
+
+@pytest.mark.parametrize(
+    "close",
+    ["await self._session.close()", "self._session.close()", "await self._session.aclose()"],
+)
+def test_what_the_tasks_of_all_keys_use_is_not_closed_with_one(close: str) -> None:
+    (finding,) = findings(keyed(SHARED + close))
+    assert finding.place.line == 12
+    assert "which the tasks of the other keys still use (line 7)" in finding.message
+
+
+@pytest.mark.parametrize(
+    ("remove", "used"),
+    [
+        (f"{SHARED}if not self._tasks:\n            await self._session.close()", ""),
+        (f"{SHARED}if self._tasks:\n            return\n        await self._session.close()", ""),
+        (f"{SHARED}await self._sessions.pop(key).close()", ""),
+        (f"{SHARED}await self._session.close()", "self._other"),
+        (f"{SHARED}await self._session.connection.close()", ""),
+        ("for key in list(self._tasks):\n            self._tasks.pop(key).cancel()\n"
+         "        await self._session.close()", ""),
+        ("self._tasks.pop('main').cancel()\n        await self._session.close()", ""),
+        ("self._others.pop(key).cancel()\n        await self._session.close()", ""),
+    ],
+)  # fmt: skip
+def test_what_one_key_has_for_itself_or_the_last_one_closes_is_not_reported(
+    remove: str, used: str
+) -> None:
+    assert findings(keyed(remove, used or "self._session")) == []

@@ -1,9 +1,10 @@
 """HF302: a session, pool, executor or loop is closed before the tasks that use it have ended.
 
 Reported: a close method closes such an attribute, suspends, and only then cancels or joins a task of
-the object that uses the attribute.
+the object that uses the attribute. Also a method that ends the task of one key and then closes an
+attribute that the tasks of the other keys use.
 Not reported: connections, sockets and streams, because closing one is the usual way to make its reader
-end; a task that was cancelled or joined before.
+end; a task that was cancelled or joined before; for one key, a close under any test.
 """
 
 from __future__ import annotations
@@ -11,10 +12,13 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import islice
 
 from handfast._check.finding import Finding
 from handfast._check.model.operations.effects import Effect, effects, is_direct
+from handfast._check.model.operations.operations import Operation, operations
 from handfast._check.model.operations.teardown import TaskTeardown, teardown_of
+from handfast._check.model.syntax.ancestors import enclosing_loop
 from handfast._check.model.syntax.call_graph import runs
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.module import Class, Module
@@ -22,7 +26,15 @@ from handfast._check.model.tasks.creation import TaskCreation
 from handfast._check.model.tasks.method_roles import close_methods_in_file
 from handfast._check.model.tasks.owned import Owned, Use, bodies_in, own_tasks, uses
 from handfast._check.model.vocabulary import CLOSING
-from handfast._check.rules.rule import OWNING, Rule, line_of, once_per_place, related, report
+from handfast._check.rules.rule import (
+    OWNING,
+    Rule,
+    line_of,
+    once_per_place,
+    related,
+    related_in,
+    report,
+)
 
 _USED = re.compile(r"self\.\w*?(session|pool|loop|executor|engine|db|database|http|http_client)")
 
@@ -39,6 +51,63 @@ def check(module: Module) -> Iterator[Finding]:
                     use = _used_after(klass, owned, teardown, close)
                     if use is not None:
                         yield _finding(method, owned, close, use)
+            yield from _shared_by_keys(klass, owned)
+
+
+def _shared_by_keys(klass: Class, owned: Owned) -> Iterator[Finding]:
+    """What a method closes with one of several tasks, although the others use it."""
+    keyed = [
+        each
+        for each in owned.creations
+        if any(kept.key is not None and kept.name == owned.root for kept in each.retentions)
+    ]
+    for method in klass.functions if keyed else ():
+        taken = _taken_by_key(method, owned.root)
+        if taken is None or enclosing_loop(method, taken) is not None:
+            continue
+        for close in operations(method):
+            if close.kind == "close" and _is_unconditional(close) and close.root != owned.root:
+                for creation in keyed:
+                    for function, place in islice(_users(klass, creation, close.root), 1):
+                        yield _finding_of_keys(method, owned, close, (function, place))
+
+
+def _taken_by_key(method: Function, root: str) -> ast.Call | None:
+    """Where a method takes one task, by a key that it is given."""
+    for call in method.calls:
+        match call.func, call.args:
+            case ast.Attribute(container, "pop"), [ast.Name(key), *_]:
+                if key in method.parameters and method.name_of(container) == root:
+                    return call
+    return None
+
+
+def _is_unconditional(close: Operation) -> bool:
+    """Whether `await self._session.close()` is a statement in the body of its method, before which no
+    branch returns."""
+    match close.node:
+        case ast.Call(ast.Attribute(receiver, _)) if close.function.own_attribute(receiver):
+            stmt = close.function.module.statement_of(close.node)
+            return stmt in close.function.body and not any(
+                isinstance(each, ast.Return | ast.Raise) and each.lineno < stmt.lineno
+                for each in close.function.nodes
+            )
+    return False
+
+
+def _finding_of_keys(
+    method: Function, owned: Owned, close: Operation, use: tuple[Function, ast.AST]
+) -> Finding:
+    module = method.module
+    return report(
+        "HF302",
+        module,
+        close.node,
+        f"`{method.qualname}` ends the task of one key in `{owned.root}` and closes `{close.root}`, which "
+        f"the tasks of the other keys still use (line {line_of(use[1])}): close it with the last one, or "
+        "where the whole object is closed",
+        related_in(module, use[0].module, use[1], "each task uses it here"),
+    )
 
 
 def _used_after(

@@ -42,14 +42,20 @@ def recorded_tasks(klass: Class) -> tuple[RecordedTask, ...]:
 def _in(function: Function) -> Iterator[RecordedTask]:
     for call in function.calls:
         creation = creation_in(function, call)
-        # Any other holder may end the task.
-        held = [each for each in creation.retentions if each.how != "local"] if creation else []
-        if creation is None or len(held) != 1:
-            continue
-        field, kept = _field_and_owner(function, call, held[0])
-        own = [each for each in kept if each.how != "local"]
-        if field and len(own) == 1 and _is_own(own[0]):
-            yield RecordedTask(own[0].name, field, creation)
+        recorded = record_of(creation) if creation is not None else None
+        if creation is not None and recorded is not None and _is_own(recorded[1]):
+            yield RecordedTask(recorded[1].name, recorded[0], creation)
+
+
+def record_of(creation: TaskCreation) -> tuple[str, Retention] | None:
+    """The field of a record that holds a task, and what holds the record, if nothing else does."""
+    # Any other holder may end the task.
+    held = [each for each in creation.retentions if each.how != "local"]
+    if len(held) != 1:
+        return None
+    field, kept = _field_and_owner(creation.function, creation.call, held[0])
+    own = [each for each in kept if each.how != "local"]
+    return (field, own[0]) if field and len(own) == 1 else None
 
 
 def _is_own(retention: Retention) -> bool:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 from handfast._check.model.operations.effects import Effect, effects, is_direct
 from handfast._check.model.operations.guards import enclosing_steps, tests_around
-from handfast._check.model.operations.operations import operations
+from handfast._check.model.operations.operations import Operation, operations
 from handfast._check.model.syntax.call_graph import members, resolve_in, runs
 from handfast._check.model.syntax.control_flow import Step
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Class, Module
-from handfast._check.model.tasks.creation import TaskCreation, creation_in
+from handfast._check.model.tasks.creation import Retention, TaskCreation, creation_in
+from handfast._check.model.tasks.records import record_of
 
 # Functions that never return the same key twice.
 _FRESH = {"uuid1", "uuid4", "uuid7", "id", "next", "object", "token_hex", "token_urlsafe", "time",
@@ -29,6 +30,8 @@ class TaskDictStore:
     key: ast.expr
     node: ast.AST
     creation: TaskCreation
+    field: str = ""
+    """The field of the record that is stored, if the task is in one."""
 
     @property
     def function(self) -> Function:
@@ -74,13 +77,21 @@ def functions_around(module: Module, klass: Class | None) -> tuple[Function, ...
 @remembered
 def _stored_in(function: Function) -> tuple[TaskDictStore, ...]:
     return tuple(
-        TaskDictStore(each.name, each.key, each.node, creation)
+        TaskDictStore(each.name, each.key, each.node, creation, field)
         for call in function.calls
         # A tracked task counts as well: a framework ends it, and the entry is still wrong.
         if (creation := creation_in(function, call, tracked=True)) is not None
-        for each in creation.retentions
+        for field, each in _holders(creation)
         if each.how == "element" and each.key is not None and each.node is not None
     )
+
+
+def _holders(creation: TaskCreation) -> Iterator[tuple[str, Retention]]:
+    """What holds the task, or the record whose field it is."""
+    yield from (("", each) for each in creation.retentions)
+    recorded = record_of(creation)
+    if recorded is not None:
+        yield recorded
 
 
 def _belongs_to(klass: Class | None, function: Function, name: str) -> bool:
@@ -97,7 +108,7 @@ def cancelled_unjoined(klass: Class | None, store: TaskDictStore) -> Effect | No
     joins = [each for each in own if each.kind == "join"]
     joined = {each.step for each in joins}
     for each in own:
-        if each.kind == "cancel" and is_direct(each.operation) and each.step not in joined:
+        if each.kind == "cancel" and _is_of_task(each.operation, store) and each.step not in joined:
             # `if old: old.cancel(); await old`: a branch that is not taken has nothing to join.
             ended = enclosing_steps(
                 function, (join.node for join in joins), [each.node, store.node]
@@ -105,6 +116,15 @@ def cancelled_unjoined(klass: Class | None, store: TaskDictStore) -> Effect | No
             if function.flow.reaches(each.step, step, ended):
                 return each
     return None
+
+
+def _is_of_task(cancel: Operation, store: TaskDictStore) -> bool:
+    if is_direct(cancel):
+        return True
+    match cancel.node:
+        case ast.Call(ast.Attribute(ast.Attribute(attr=field), _)):
+            return field == store.field
+    return False
 
 
 def bodies_of(klass: Class | None, creation: TaskCreation) -> list[Function]:
