@@ -22,8 +22,8 @@ from handfast._check.fixes.insertion import (
 )
 from handfast._check.model.syntax.ancestors import ancestors, enclosing_tries
 from handfast._check.model.syntax.call_graph import reached_from
-from handfast._check.model.syntax.control_flow import catches_cancellation
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.handlers import cancel_handlers, catches_cancellation
 from handfast._check.model.vocabulary import COPYING, LOGGING
 
 _NAMES = ("cancelled", "cancelled_tasks", "ending")
@@ -98,7 +98,7 @@ def _last_cancel(function: Function, stmt: ast.stmt) -> ast.stmt:
 def _is_swallowed(function: Function, stmt: ast.stmt) -> bool:
     """Whether code around a statement would catch a cancellation during the wait."""
     for around in enclosing_tries(function, stmt):
-        if any(catches_cancellation(each.type) for each in around.handlers):
+        if cancel_handlers(function, around):
             return True
     return any(
         isinstance(up, ast.With) and any(_suppresses(function, each) for each in up.items)
@@ -109,7 +109,7 @@ def _is_swallowed(function: Function, stmt: ast.stmt) -> bool:
 def _suppresses(function: Function, item: ast.withitem) -> bool:
     match item.context_expr:
         case ast.Call(func, kinds) if function.name_of(func).endswith("suppress"):
-            return any(map(catches_cancellation, kinds))
+            return any(catches_cancellation(function, kind) for kind in kinds)
     return False
 
 

@@ -18,8 +18,9 @@ from handfast._check.finding import Finding
 from handfast._check.fixes import joined_after
 from handfast._check.model.syntax.ancestors import TRY, AnyTry, ancestors, last_name
 from handfast._check.model.syntax.call_graph import awaited_from, resolve_function
-from handfast._check.model.syntax.control_flow import Step, catches_cancellation, suspends
+from handfast._check.model.syntax.control_flow import Step, suspends
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.handlers import cancel_handlers
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.creation import TaskCreation, task_creations
@@ -158,17 +159,16 @@ def _cleanup(creation: TaskCreation) -> tuple[Function, ast.AST] | None:
         for function in awaited_from(body):
             for node in function.nodes:
                 if isinstance(node, ast.AsyncWith) or (
-                    isinstance(node, TRY) and _waits_in_cleanup(node)
+                    isinstance(node, TRY) and _waits_in_cleanup(function, node)
                 ):
                     return function, node
     return None
 
 
-def _waits_in_cleanup(node: AnyTry) -> bool:
+def _waits_in_cleanup(function: Function, node: AnyTry) -> bool:
     late = list(node.finalbody)
-    for handler in node.handlers:
-        if catches_cancellation(handler.type):
-            late += handler.body
+    for handler in cancel_handlers(function, node):
+        late += handler.body
     return any(map(suspends, late))
 
 

@@ -27,8 +27,9 @@ from handfast._check.model.syntax.ancestors import (
     steps_up,
 )
 from handfast._check.model.syntax.call_graph import awaited_from, callers
-from handfast._check.model.syntax.control_flow import Step, catches_cancellation
+from handfast._check.model.syntax.control_flow import Step
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.handlers import cancel_handlers
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Class, Module
 from handfast._check.model.tasks.cancel_catches import entry_points
@@ -176,10 +177,9 @@ def _is_covered(function: Function, node: ast.AST, ends: list[ast.AST]) -> bool:
             continue
         if _has_any(up.finalbody, ends):
             return True
-        for handler in up.handlers if below in up.body else ():
-            if catches_cancellation(handler.type):
-                if _has_any(handler.body, ends) or not contains(handler.body, ast.Raise):
-                    return True
+        for handler in cancel_handlers(function, up) if below in up.body else ():
+            if _has_any(handler.body, ends) or not contains(handler.body, ast.Raise):
+                return True
     return False
 
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator
 
 from handfast._check.finding import Finding
 from handfast._check.model.syntax.ancestors import TRY, calls_in
-from handfast._check.model.syntax.control_flow import catches_cancellation
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.handlers import cancel_handlers
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.awaited import awaits_in, source_attribute, task_attributes
 from handfast._check.model.vocabulary import LOGGING
@@ -88,7 +88,7 @@ def _finding(function: Function, wait: ast.AST, rest: ast.stmt, second: ast.AST 
 
 def _unprotected(function: Function, stmt: ast.stmt) -> ast.AST | None:
     """The first await of a statement at which a cancellation leaves the statement."""
-    if isinstance(stmt, TRY) and any(catches_cancellation(h.type) for h in stmt.handlers):
+    if isinstance(stmt, TRY) and cancel_handlers(function, stmt):
         return None
     if isinstance(stmt, (ast.With, ast.AsyncWith)) and _is_protecting(stmt):
         return None

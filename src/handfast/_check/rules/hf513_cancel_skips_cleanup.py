@@ -25,9 +25,8 @@ from handfast._check.model.syntax.ancestors import (
     calls_in,
     nodes_in,
 )
-from handfast._check.model.syntax.control_flow import catches_cancellation
 from handfast._check.model.syntax.function import Function, names_in
-from handfast._check.model.syntax.handlers import Handler, handlers
+from handfast._check.model.syntax.handlers import Handler, cancel_handlers, handlers
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.awaited import awaits_in
 from handfast._check.model.tasks.creation import any_creation_in
@@ -58,7 +57,7 @@ def _raises_at_end(handler: ast.ExceptHandler) -> bool:
 def _skipped(handler: Handler) -> Iterator[Finding]:
     function, tried = handler.function, handler.tried
     wait = next(awaits_in(tried.body), None)
-    if wait is None or any(catches_cancellation(h.type) for h in tried.handlers):
+    if wait is None or cancel_handlers(function, tried):
         return
     if _raises_at_end(handler.node):
         released = _released(function, handler.node.body)
@@ -92,7 +91,7 @@ def _unflagged(handler: Handler) -> Iterator[Finding]:
     wait = next(awaits_in(tried.body), None)
     if wait is None or not _raises_at_end(handler.node):
         return
-    if any(catches_cancellation(each.type) for each in tried.handlers):
+    if cancel_handlers(function, tried):
         return
     flags = {
         target.id
@@ -236,8 +235,8 @@ def _is_stored_around(function: Function, tried: AnyTry, name: str) -> bool:
     for up in (tried, *ancestors(function, tried)):
         if isinstance(up, TRY):
             ends = [*up.finalbody]
-            for each in up.handlers:
-                ends += each.body if catches_cancellation(each.type) else []
+            for each in cancel_handlers(function, up):
+                ends += each.body
             for node in nodes_in(ends):
                 if isinstance(node, ast.Attribute) and function.name_of(node) == name:
                     return True
@@ -249,8 +248,8 @@ def _is_released_around(function: Function, tried: AnyTry, names: set[str]) -> b
     for up in (tried, *ancestors(function, tried)):
         if isinstance(up, TRY):
             ends = [*up.finalbody]
-            for each in up.handlers:
-                ends += each.body if catches_cancellation(each.type) else []
+            for each in cancel_handlers(function, up):
+                ends += each.body
             if not names.isdisjoint(_used(function, ends)):
                 return True
         elif isinstance(up, (ast.With, ast.AsyncWith)):

@@ -15,10 +15,10 @@ import ast
 from collections.abc import Iterator
 
 from handfast._check.finding import Finding
-from handfast._check.model.syntax.ancestors import TRY, ancestors, last_name, nodes_in
+from handfast._check.model.syntax.ancestors import TRY, ancestors, nodes_in
 from handfast._check.model.syntax.children import walk_here
-from handfast._check.model.syntax.control_flow import catches_cancellation
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.handlers import cancel_handlers, names_cancellation
 from handfast._check.model.syntax.module import Class, Module
 from handfast._check.model.tasks.awaited import awaits_in, source_attribute, stored_tasks
 from handfast._check.model.tasks.cancel_catches import cancel_catches
@@ -42,7 +42,7 @@ def _kept_for_others(klass: Class) -> Iterator[Finding]:
             handler = catch.handler
             if handler is None or not handler.name or not any(awaits_in(catch.around.body)):
                 continue
-            if any(last_name(each) == "CancelledError" for each in nodes_in(handler.body)):
+            if any(names_cancellation(function, each) for each in nodes_in(handler.body)):
                 continue  # it tells them apart
             for stmt in handler.body:
                 match stmt:
@@ -216,7 +216,7 @@ def _is_protected(function: Function, node: ast.AST) -> bool:
             names = [ast.dump(item.context_expr).lower() for item in up.items]
             if any("lock" in name or "sem" in name or "mutex" in name for name in names):
                 return True
-        if isinstance(up, TRY) and any(catches_cancellation(h.type) for h in up.handlers):
+        if isinstance(up, TRY) and cancel_handlers(function, up):
             return True
     return False
 

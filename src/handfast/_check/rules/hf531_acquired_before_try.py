@@ -25,8 +25,8 @@ from handfast._check.model.syntax.ancestors import (
     nodes_in,
 )
 from handfast._check.model.syntax.children import walk_here
-from handfast._check.model.syntax.control_flow import catches_cancellation
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.handlers import cancel_handlers
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.awaited import awaits_in
@@ -119,7 +119,7 @@ def _block_of(function: Function, stmt: ast.stmt) -> tuple[ast.AST, str, list[as
 
 def _end_of(function: Function, guard: AnyTry, name: str) -> ast.stmt | None:
     """Where a `try` releases something on every path."""
-    taking = [h.body for h in guard.handlers if catches_cancellation(h.type)]
+    taking = [each.body for each in cancel_handlers(function, guard)]
     for body in (guard.finalbody, *taking):
         if _releases(function, body, name):
             return body[0]

@@ -11,8 +11,8 @@ from handfast._check.model.operations.effects import Effect, effects, is_direct
 from handfast._check.model.operations.guards import enclosing_steps
 from handfast._check.model.syntax.ancestors import TRY, AnyTry, contains, last_name
 from handfast._check.model.syntax.call_graph import runs
-from handfast._check.model.syntax.control_flow import catches_cancellation
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.handlers import cancel_handlers
 from handfast._check.model.syntax.module import Class
 
 _TIMEOUT = re.compile(r"timeout|_after|_at$")
@@ -77,7 +77,7 @@ def _has_cleanup(function: Function) -> bool:
         if isinstance(node, (ast.With, *TRY)) and not contains(node.body, *_SUSPENDING):
             continue
         if isinstance(node, TRY):
-            handlers = [each.body for each in node.handlers if catches_cancellation(each.type)]
+            handlers = [each.body for each in cancel_handlers(function, node)]
             if any(_does_something(body) for body in [node.finalbody, *handlers]):
                 return True
         if isinstance(node, (ast.With, ast.AsyncWith)):
@@ -88,7 +88,7 @@ def _has_cleanup(function: Function) -> bool:
 def suspends_in_cleanup(body: Function, klass: Class | None) -> bool:
     """Whether a task with this body waits for something when it is cancelled, so that it runs on."""
     return any(
-        contains([*node.finalbody, *_of_cancellations(node)], ast.Await)
+        contains([*node.finalbody, *_of_cancellations(function, node)], ast.Await)
         if isinstance(node, TRY)
         else isinstance(node, ast.AsyncWith) and any(map(_leaves_resource, node.items))
         for function, _ in runs(body, klass)
@@ -105,9 +105,8 @@ def _leaves_resource(item: ast.withitem) -> bool:
     return False
 
 
-def _of_cancellations(tried: AnyTry) -> list[ast.stmt]:
-    handlers = (each.body for each in tried.handlers if catches_cancellation(each.type))
-    return [stmt for body in handlers for stmt in body]
+def _of_cancellations(function: Function, tried: AnyTry) -> list[ast.stmt]:
+    return [stmt for handler in cancel_handlers(function, tried) for stmt in handler.body]
 
 
 def _does_something(body: list[ast.stmt]) -> bool:

@@ -11,8 +11,8 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 
 from handfast._check.model.syntax.ancestors import ancestors, is_in_finally
-from handfast._check.model.syntax.control_flow import catches_cancellation
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.handlers import catches_cancellation
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Class
 from handfast._check.model.vocabulary import WAITING
@@ -178,7 +178,7 @@ def runs(function: Function, klass: Class | None) -> Iterator[tuple[Function, bo
 def is_cleanup(function: Function, node: ast.AST) -> bool:
     """Whether a node is in a `finally`, or in a handler that catches a cancellation."""
     return is_in_finally(function, node) or any(
-        isinstance(up, ast.ExceptHandler) and catches_cancellation(up.type)
+        isinstance(up, ast.ExceptHandler) and catches_cancellation(function, up.type)
         for up in ancestors(function, node)
     )
 

@@ -10,17 +10,18 @@ can err, rules that report "on no path" cannot.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from handfast._check.model.syntax.ancestors import AnyTry, is_true, last_name
+from handfast._check.model.syntax.ancestors import AnyTry, is_true
 from handfast._check.model.syntax.children import walk_here
+from handfast._check.model.syntax.handlers import is_cancellation
 
 AnyFunction = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-# `Exception` is not here: CancelledError has derived from BaseException since Python 3.8.
-# `get_cancelled_exc_class()` of anyio is called.
-_CANCELLED = {"CancelledError", "BaseException", "get_cancelled_exc_class"}
+Caught = Callable[[ast.expr | None], Sequence[str]]
+"""The full names of what `except kind` catches."""
+_TAKING_ALL = frozenset({"", "BaseException", "builtins.BaseException"})
 _Jump = Literal["return", "break", "continue"]
 
 
@@ -51,14 +52,14 @@ class Flow:
     """The graph of one function. `entry` is before the first statement, `end` after a return or the
     last statement, `raised` after an exception that leaves the function."""
 
-    def __init__(self, function: AnyFunction) -> None:
+    def __init__(self, function: AnyFunction, caught: Caught) -> None:
         self.entry = Step(function)
         self.end = Step(function)
         self.raised = Step(function)
         self.nodes: list[Step] = []
         self._of: dict[ast.AST, Step] = {}
         if not isinstance(function, ast.Lambda):
-            _Builder(self).build(function.body)
+            _Builder(self, caught).build(function.body)
 
     def of(self, node: ast.AST) -> Step | None:
         """The step in which a node of the tree is evaluated."""
@@ -127,8 +128,9 @@ class _Builder:
     """Builds the graph, statement by statement. `_ends` are the steps that the next one follows; the
     stacks hold where an exception, a `break` or a `return` goes from here."""
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, caught: Caught) -> None:
         self._flow = flow
+        self._caught = caught
         self._ends: list[Step] = [flow.entry]
         self._raise_to: list[Step] = [flow.raised]
         self._cancel_to: list[Step] = [flow.raised]
@@ -268,7 +270,7 @@ class _Builder:
         swallowed = [kind for item in items for kind in _suppressed(item.context_expr)]
         if swallowed:
             self._raise_to = [leaving, *before[0]]
-            if any(map(catches_cancellation, swallowed)):
+            if any(is_cancellation(name) for kind in swallowed for name in self._caught(kind)):
                 self._cancel_to = [leaving]
         self._block(body)
         self._raise_to, self._cancel_to = before
@@ -286,14 +288,15 @@ class _Builder:
             self._finals.append(final)
         outer = [final.node] if final is not None else None
         heads = [self._handler_head(handler) for handler in stmt.handlers]
+        kinds = [self._caught(handler.type) for handler in stmt.handlers]
         cancelled = [
             head
-            for head, handler in zip(heads, stmt.handlers, strict=True)
-            if catches_cancellation(handler.type)
+            for head, names in zip(heads, kinds, strict=True)
+            if any(map(is_cancellation, names))
         ]
         before = self._raise_to, self._cancel_to
         # Without a handler for everything, an exception may also pass all handlers.
-        past = [] if any(_takes_all(handler) for handler in stmt.handlers) else outer or before[0]
+        past = [] if any(_TAKING_ALL.intersection(names) for names in kinds) else outer or before[0]
         self._raise_to = [*heads, *past]
         # A cancellation goes to the first handler that catches it, and to no other.
         self._cancel_to = cancelled[:1] or outer or before[1]
@@ -336,21 +339,6 @@ def suspends(node: ast.AST) -> bool:
         or (isinstance(each, ast.comprehension) and each.is_async)
         for each in walk_here(node)
     )
-
-
-def catches_cancellation(kind: ast.expr | None) -> bool:
-    """Whether `except kind` catches a CancelledError."""
-    if kind is None:
-        return True
-    kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
-    return any(
-        last_name(each.func if isinstance(each, ast.Call) else each) in _CANCELLED for each in kinds
-    )
-
-
-def _takes_all(handler: ast.ExceptHandler) -> bool:
-    kinds = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
-    return any(kind is None or last_name(kind) == "BaseException" for kind in kinds)
 
 
 def _suppressed(context: ast.expr) -> list[ast.expr]:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from handfast._check.model.syntax.ancestors import above, assignments
 from handfast._check.model.syntax.children import walk_here
 from handfast._check.model.syntax.control_flow import Flow
+from handfast._check.model.syntax.handlers import caught
 from handfast._check.model.vocabulary import ELEMENTS, ITERATING, WAITING
 
 if TYPE_CHECKING:
@@ -129,7 +130,7 @@ class Function:
     @cached_property
     def flow(self) -> Flow:
         """Its control flow graph."""
-        return Flow(self.node)
+        return Flow(self.node, partial(caught, self))
 
     @cached_property
     def calls(self) -> tuple[ast.Call, ...]:

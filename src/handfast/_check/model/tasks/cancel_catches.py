@@ -25,8 +25,14 @@ from handfast._check.model.syntax.ancestors import (
     steps_up,
 )
 from handfast._check.model.syntax.call_graph import resolve_function
-from handfast._check.model.syntax.control_flow import Step, catches_cancellation
+from handfast._check.model.syntax.control_flow import Step
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.handlers import (
+    cancel_handlers,
+    caught,
+    is_cancellation,
+    names_cancellation,
+)
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.awaited import awaits_in, is_joining
@@ -46,7 +52,6 @@ _COLLECTING = {"append", "add", "extend"}
 # A function that kills a process, or throws into a generator, expects the error from it, too.
 _CANCELLING = {"cancel", "throw", "kill", "terminate"}
 _ENTRY_POINTS = {"main", "amain", "async_main", "_main", "main_async"}
-_CANCELLED_CLASS = "get_cancelled_exc_class"
 _RUNS = {"asyncio.run", "anyio.run", "trio.run", "uvloop.run"}
 
 Repeats = Literal["always", "maybe", ""]
@@ -83,7 +88,11 @@ class CancelCatch:
         handler = self.handler
         if handler is None:
             return True
-        if _has_raise(handler) or _leaves(self.function, handler) or _is_named_in(handler):
+        if (
+            _has_raise(handler)
+            or _leaves(self.function, handler)
+            or _is_named_in(self.function, handler)
+        ):
             return False
         return not _passes_on(self.function, handler) and not self._is_raised_later()
 
@@ -96,7 +105,7 @@ class CancelCatch:
         if not isinstance(handler.body[-1], ast.Raise):
             return ""
         raised = [each.exc for each in nodes_in(handler.body) if isinstance(each, ast.Raise)]
-        names = list(map(_error_name, raised))
+        names = [_error_name(self.function, each) for each in raised]
         return names[0] if names and all(names) else ""
 
     def repeats(self, waits: list[ast.AST]) -> Repeats:
@@ -149,8 +158,8 @@ class CancelCatch:
             if up is self.around:  # a `try`, or the `with` of a `suppress`
                 return False
             if isinstance(up, TRY) and part in up.body:
-                taking = next((h for h in up.handlers if catches_cancellation(h.type)), None)
-                if taking is not None and not _has_raise(taking):
+                taking = cancel_handlers(self.function, up)
+                if taking and not _has_raise(taking[0]):
                     return True
         return False
 
@@ -204,8 +213,7 @@ def cancel_catches(function: Function) -> Iterator[CancelCatch]:
     """The places in a function that catch a cancellation."""
     for node in function.nodes:
         if isinstance(node, TRY):
-            handler = next((h for h in node.handlers if catches_cancellation(h.type)), None)
-            if handler is not None:
+            for handler in cancel_handlers(function, node)[:1]:
                 kinds = _kinds(function, handler.type)
                 yield CancelCatch(function, handler.type or handler, node, kinds, handler)
         elif isinstance(node, ast.With):
@@ -237,15 +245,11 @@ def endless_catches(function: Function) -> Iterator[ast.AST]:
 
 
 def _kinds(function: Function, kind: ast.expr | None) -> frozenset[str]:
-    if kind is None:
-        return frozenset({""})
-    kinds = kind.elts if isinstance(kind, ast.Tuple) else [kind]
-    names = [function.module.names.resolve(each) for each in kinds]
+    names = caught(function, kind)
     # `concurrent.futures.CancelledError` is that of a future of an executor.
-    found = {name.rpartition(".")[2] for name in names if not name.startswith("concurrent.")}
-    # `except anyio.get_cancelled_exc_class():`
-    called = {function.last_name_of(each.func) for each in kinds if isinstance(each, ast.Call)}
-    return frozenset(found | ({"CancelledError"} if _CANCELLED_CLASS in called else set()))
+    return frozenset(
+        name.rpartition(".")[2] for name in names if not name.startswith("concurrent.")
+    )
 
 
 def _suppressed(function: Function, node: ast.expr) -> frozenset[str]:
@@ -255,7 +259,7 @@ def _suppressed(function: Function, node: ast.expr) -> frozenset[str]:
             "suppress",
         ):
             kinds = frozenset().union(*(_kinds(function, each) for each in arguments), frozenset())
-            return kinds if kinds & {"CancelledError", "BaseException"} else frozenset()
+            return kinds if any(map(is_cancellation, kinds)) else frozenset()
     return frozenset()
 
 
@@ -271,13 +275,14 @@ def _is_cancelling(function: Function, node: ast.AST) -> bool:
     )
 
 
-def _error_name(raised: ast.expr | None) -> str:
+def _error_name(function: Function, raised: ast.expr | None) -> str:
     """The error that is raised, if it is certainly another one than the CancelledError: a class, or what
     a function makes. A name or an attribute may hold the CancelledError."""
     is_call = isinstance(raised, ast.Call)
-    name = last_name(raised.func if isinstance(raised, ast.Call) else raised)
+    made = raised.func if isinstance(raised, ast.Call) else raised
+    name = last_name(made)
     if name[:1].isupper():
-        return name if name != "CancelledError" else ""
+        return name if made is not None and not names_cancellation(function, made) else ""
     return name if is_call and ("exception" in name or "error" in name) else ""
 
 
@@ -285,9 +290,9 @@ def _has_raise(handler: ast.ExceptHandler) -> bool:
     return contains(handler.body, ast.Raise)
 
 
-def _is_named_in(handler: ast.ExceptHandler) -> bool:
+def _is_named_in(function: Function, handler: ast.ExceptHandler) -> bool:
     """Whether the body names `CancelledError`: then it distinguishes what it has caught."""
-    return any(last_name(each) == "CancelledError" for each in nodes_in(handler.body))
+    return any(names_cancellation(function, each) for each in nodes_in(handler.body))
 
 
 def _leaves(function: Function, handler: ast.ExceptHandler) -> bool:

@@ -15,8 +15,8 @@ from handfast._check.model.operations.operations import operations
 from handfast._check.model.syntax.ancestors import is_true
 from handfast._check.model.syntax.call_graph import awaited_from, members, reached_from, resolve_in
 from handfast._check.model.syntax.children import walk_here
-from handfast._check.model.syntax.control_flow import catches_cancellation
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.handlers import caught, is_cancellation
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Class, Module
 from handfast._check.model.syntax.project import ended_names
@@ -92,7 +92,7 @@ def endless_loop(function: Function) -> ast.While | None:
     for node in function.nodes:
         if isinstance(node, ast.While) and is_true(node.test):
             # A loop without an `await` blocks the event loop, which is another bug.
-            if _suspends(node) and not any(_exits(node.body, inner=False)):
+            if _suspends(node) and not any(_exits(function, node.body, inner=False)):
                 return node
     return None
 
@@ -103,7 +103,7 @@ def _suspends(loop: ast.While) -> bool:
     )
 
 
-def _exits(body: list[ast.stmt], inner: bool) -> Iterator[ast.stmt]:
+def _exits(function: Function, body: list[ast.stmt], inner: bool) -> Iterator[ast.stmt]:
     """The statements that leave the loop around `body`, without those that handle a cancellation."""
     for stmt in body:
         match stmt:
@@ -112,28 +112,28 @@ def _exits(body: list[ast.stmt], inner: bool) -> Iterator[ast.stmt]:
             case ast.Break() if not inner:
                 yield stmt
             case ast.For() | ast.AsyncFor() | ast.While():
-                yield from _exits(stmt.body, True)
-                yield from _exits(stmt.orelse, inner)
+                yield from _exits(function, stmt.body, True)
+                yield from _exits(function, stmt.orelse, inner)
             case ast.Try() | ast.TryStar():
                 for part in (stmt.body, stmt.orelse, stmt.finalbody):
-                    yield from _exits(part, inner)
+                    yield from _exits(function, part, inner)
                 for handler in stmt.handlers:
-                    if not _is_for_cancellation(handler):
-                        yield from _exits(handler.body, inner)
+                    if not _is_for_cancellation(function, handler):
+                        yield from _exits(function, handler.body, inner)
             case ast.If():
-                yield from _exits(stmt.body, inner)
-                yield from _exits(stmt.orelse, inner)
+                yield from _exits(function, stmt.body, inner)
+                yield from _exits(function, stmt.orelse, inner)
             case ast.With() | ast.AsyncWith():
-                yield from _exits(stmt.body, inner)
+                yield from _exits(function, stmt.body, inner)
             case ast.Match():
                 for case in stmt.cases:
-                    yield from _exits(case.body, inner)
+                    yield from _exits(function, case.body, inner)
 
 
-def _is_for_cancellation(handler: ast.ExceptHandler) -> bool:
+def _is_for_cancellation(function: Function, handler: ast.ExceptHandler) -> bool:
     # `except (CancelledError, OSError)` is an exit: an OSError ends the loop as well.
-    kind = handler.type
-    return isinstance(kind, (ast.Name, ast.Attribute)) and catches_cancellation(kind)
+    names = caught(function, handler.type)
+    return handler.type is not None and all(map(is_cancellation, names))
 
 
 # --- what ends it --------------------------------------------------------------------------------
