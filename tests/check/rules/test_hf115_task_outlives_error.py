@@ -80,6 +80,105 @@ def test_a_task_that_ends_on_every_way_is_not(text: str) -> None:
     assert findings(body(text)) == []
 
 
+FEED = """    queue = asyncio.Queue({limit})
+    async def work():
+        while (item := await queue.get()) is not None: await handle(item)
+    async def fill(into): await into.put(1)
+    t = asyncio.create_task({work})
+{rest}"""
+TWO = "    u = asyncio.create_task(more())\n"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "    await g()\n    await cancel_all([t])\n",
+        "    done, rest = await asyncio.wait([t], timeout=1)\n    for each in rest:\n"
+        "        await aio.gracefully_cancel(each)\n",
+        TWO + "    a = await t\n    b = await u\n    return a, b\n",
+        TWO + "    return await u, await t\n",
+        TWO + "    x = await u, await t\n",
+        TWO + "    try:\n        await u\n    except OSError:\n        pass\n    await t\n",
+        "    async for each in queue:\n        yield each\n    await t\n",
+    ],
+)
+def test_a_task_that_something_else_leaves_is_found(text: str) -> None:
+    assert len(lines(body(text))) == 1
+
+
+@pytest.mark.parametrize(
+    ("work", "limit", "expected"),
+    [("work()", "", True), ("fill(queue)", "3", True), ("fill(queue)", "", False)],
+)
+def test_a_task_that_waits_for_the_function_is_found(work: str, limit: str, expected: bool) -> None:
+    rest = "    await g(queue)\n    await t\n"
+    source = "import asyncio\nasync def f():\n" + FEED.format(work=work, limit=limit, rest=rest)
+    assert bool(lines(source)) is expected
+    assert bool(findings(source))
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        "    try:\n        await g(queue)\n    finally:\n        queue.put_nowait(None)\n    await t\n",
+        "    try:\n        await g(queue)\n    finally:\n        await t\n",
+        "    try:\n        await g()\n    except BaseException:\n        queue.put_nowait(None)\n"
+        "        raise\n    await t\n",
+        "    queue.put_nowait(None)\n    await t\n",
+    ],
+)
+def test_a_task_that_the_function_tells_to_end_is_not(rest: str) -> None:
+    source = "import asyncio\nasync def f():\n" + FEED.format(work="work()", limit="", rest=rest)
+    assert findings(source) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        TWO + "    await asyncio.wait([t, u])\n    return await t, await u\n",
+        TWO + "    await asyncio.gather(t, u)\n    return await t, await u\n",
+        TWO + "    try:\n        return await u, await t\n    finally:\n        t.cancel()\n"
+        "        u.cancel()\n",
+        TWO + "    try:\n        return await u, await t\n    finally:\n        timer.cancel()\n"
+        "        await cancel_all(t, u)\n",
+        "    try:\n        async for each in queue:\n            yield each\n    finally:\n"
+        "        await t\n",
+        "    async with cancel_on_exit(t):\n        await g()\n        await t\n",
+        "    async with Tasks() as tasks:\n        tasks.add(t)\n        await g()\n"
+        "        await t\n",
+        "    try:\n        try:\n            await g()\n        finally:\n            timer.cancel()\n"
+        "            await cancel_all(t)\n    finally:\n        await close()\n",
+    ],
+)
+def test_a_task_that_something_ends_or_waits_for_is_not(text: str) -> None:
+    assert findings(body(text)) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "    await g()\n    await t\n",
+        TWO + "    try:\n        await u\n    except Exception:\n        pass\n    await t\n",
+        "    x = await g(), await t\n",
+    ],
+)
+def test_a_task_that_may_be_wanted_is_pedantic(text: str) -> None:
+    (finding,) = findings(body(text))
+    assert finding.pedantic
+
+
+def test_a_timer_that_runs_on_does_nothing() -> None:
+    text = "    await g()\n    await t\n"
+    assert findings(body(text).replace("work()", "asyncio.sleep(3)")) == []
+
+
+def test_a_context_manager_is_left_by_an_error_in_its_block() -> None:
+    head = "@contextlib.asynccontextmanager\nasync def f():"
+    (finding,) = findings("import contextlib\n" + body("    yield 1\n    await t\n", head))
+    assert "An error in the block" in finding.message
+    assert not finding.pedantic
+
+
 def test_tasks_that_are_left_together_are_one_finding() -> None:
     text = "    u = asyncio.create_task(more())\n    await g()\n    t.cancel()\n    u.cancel()\n"
     assert lines(body(text)) == [3]

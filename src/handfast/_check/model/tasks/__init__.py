@@ -11,4 +11,5 @@ method_roles    close and start methods, by name
 owned           tasks that an object keeps, and the attributes that they use
 records         tasks in fields of records that an object holds
 task_dicts      dicts of tasks: store, remove, replace
+ways_out        where an exception leaves a function while its task runs
 """

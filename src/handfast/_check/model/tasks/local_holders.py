@@ -8,6 +8,7 @@ missing one and reporting correct code.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from handfast._check.model.syntax.ancestors import steps_up
@@ -36,6 +37,7 @@ _INSPECTING = INSPECTING | {"enumerate"}
 _QUERIES = TASK_QUERIES | {
     "cancel", "cancelling", "result", "remove_done_callback", "uncancel", "get_coro",
 }  # fmt: skip
+_CANCELLING = re.compile(r"(?:^|_)cancel(?!l|_(?:on|scope|when|after|if))")
 _READING = (
     ast.Compare, ast.For, ast.AsyncFor, ast.comprehension, ast.If, ast.While, ast.BoolOp,
     ast.UnaryOp, ast.Assert, ast.Subscript, ast.FormattedValue,
@@ -107,8 +109,16 @@ def _shared_names(function: Function) -> frozenset[str]:
 
 def _only_reads(retention: Retention) -> bool:
     if isinstance(retention.node, ast.Call):
+        if is_cancelling(retention.name):
+            return True
         return retention.name.rpartition(".")[2] in _WAITING | _INSPECTING | LOGGING | _CARRYING
     return isinstance(retention.node, _READING)
+
+
+def is_cancelling(name: str) -> bool:
+    """Whether a function of this name ends the tasks that it is given: `cancel_all`, and not
+    `cancel_on_exit`, which keeps them."""
+    return _CANCELLING.search(name.rpartition(".")[2]) is not None
 
 
 def escapes(function: Function, names: frozenset[str]) -> Iterator[ast.AST]:
