@@ -167,3 +167,116 @@ def test_what_is_no_task_of_the_function_is_not_its_to_end() -> None:
     source = TIMER.format(work="self.work()", end="timer.cancel()")
     assert found(source.replace("self.create_task(self.expire())", "self.timer()")) == []
     assert found(source.replace("timer.cancel()", "pass")) == []
+
+
+STATE = """
+class C:
+    async def open(self, key, x):
+        {before}
+        try:
+            await self.work(x)
+        except {kind} as e:
+            {undone}
+            {end}
+        {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "undone"),
+    [
+        ("self._users += 1", "self._users -= 1"),
+        ("self._users[key] += 1", "self._users[key] -= 1"),
+        ("self._pool.users[self.key] += 1", "self._pool.users[self.key] -= 1"),
+        ("self._client = Client()", "self._client = None"),
+        ("self._names = [x]", "self._names = []"),
+        ("if self._client is None: self._client = Client()", "self._client = None"),
+        ("self._channels[key] = x", "self._channels[key] = None"),
+        ("self._channels[key] = x", "del self._channels[key]"),
+        ("self._channels[key] = x", "self._channels.pop(key, None)"),
+    ],
+)
+def test_state_that_only_an_error_takes_back(before: str, undone: str) -> None:
+    def lines(
+        kind: str = "Exception", end: str = "raise", after: str = "return x", undone: str = undone
+    ) -> list[tuple[int, bool]]:
+        return found(STATE.format(before=before, undone=undone, kind=kind, end=end, after=after))
+
+    assert lines() == [(7, True)]
+    assert lines(end="raise e") == [(7, True)]
+    assert lines(end="return None") == []  # the error is not passed on
+    assert lines(kind="BaseException") == []
+    assert lines(kind="OSError") == []
+    assert lines(undone="log(e)") == []
+    assert lines(undone="self._other = None") == []
+    root = before.removeprefix("if self._client is None: ").split("=")[0].strip(" +").split("[")[0]
+    ended = f"finally:\n            end({root})"
+    assert (
+        found(
+            STATE.format(before=before, undone=undone, kind="Exception", end="raise", after=ended)
+        )
+        == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "undone"),
+    [
+        ("if x: self._client = Client()", "self._client = None"),  # not always before it
+        ("self._client = None", "self._client = None"),
+        ("self._users -= 1", "self._users += 1"),
+        ("self._channels[key] = x", "self._channels[x] = None"),
+        ("self._channels[key] = x", "del self._channels"),
+        ("client = Client()", "client = None"),
+        ("self._channels[0] = x", "self._channels[0] = None"),
+        ("self._client = Client()", "x.pop()"),
+        ("x.client = Client()", "x.client = None"),
+    ],
+)
+def test_state_that_is_not_known_to_be_taken_back(before: str, undone: str) -> None:
+    source = STATE.format(
+        before=before, undone=undone, kind="Exception", end="raise", after="return x"
+    )
+    assert found(source) == []
+
+
+def test_state_that_is_set_after_the_wait() -> None:
+    source = (
+        "class C:\n    async def open(self):\n        try:\n            await work()\n"
+        "            self._client = Client()\n        except Exception:\n"
+        "            self._client = None\n            raise\n"
+    )
+    assert found(source) == []
+
+
+def test_what_the_try_opens_is_open_after_a_cancellation() -> None:
+    source = (
+        "class C:\n    async def enter(self):\n        try:\n            await self._client.{open}()\n"
+        "        except (Exception, KeyboardInterrupt):\n            await self._client.close()\n"
+        "            raise\n"
+    )
+    assert found(source.format(open="connect")) == [(5, True)]
+    assert found(source.format(open="force_connect")) == [(5, True)]
+    assert found(source.format(open="send")) == []
+    assert found(source.format(open="connect").replace("self._client.close", "self._x.close")) == []
+    assert found(source.format(open="connect").replace("KeyboardInterrupt", "BaseException")) == []
+
+
+def test_a_handler_that_raises_in_a_finally_of_its_own() -> None:
+    source = (
+        "async def connect():\n    con = await new()\n    try:\n        await setup(con)\n"
+        "    except Exception as e:\n        try:\n            await con.close()\n"
+        "        finally:\n            {end}\n    return con\n"
+    )
+    assert found(source.format(end="raise e")) == [(5, True)]
+    assert found(source.format(end="log(e)")) == []
+
+
+def test_a_method_that_closes_the_writer_it_is_given() -> None:
+    source = (
+        "class C:\n    async def connect(self):\n        reader, writer = await open_connection()\n"
+        "        try:\n            await self.login(reader)\n        except Exception:\n"
+        "            await self._close_writer(writer)\n            raise\n"
+    )
+    assert found(source) == [(6, True)]
+    assert found(source.replace("_close_writer", "_log_writer")) == []

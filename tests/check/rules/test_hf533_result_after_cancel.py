@@ -172,3 +172,110 @@ def test_a_wait_for_of_the_project_waits_too() -> None:
         "    def got(self, x):\n        self._f.set_result(x)\n"
     )
     assert found(source) == [(8, True)]
+
+
+CLOSURE = """
+import asyncio, contextlib, functools
+class C:
+    async def ask(self, loop):
+        future = loop.create_future()
+        def reply(result, error=None):
+            {body}
+        {give}
+        {wait}
+"""
+
+
+def closure(
+    body: str = "future.set_result(result)",
+    give: str = "self.send(reply)",
+    wait: str = "return await future",
+) -> list[tuple[int, bool]]:
+    return found(CLOSURE.format(body=body, give=give, wait=wait))
+
+
+def test_a_callback_sets_the_future_that_the_function_awaits() -> None:
+    assert closure() == [(7, True)]
+    assert closure(wait="return await asyncio.wait_for(future, 5)") == [(7, True)]
+    assert closure(wait="return future") == [(7, True)]
+    assert closure(give="self._reply = reply") == [(7, True)]
+    assert closure(give="self.send(on_reply=reply)") == [(7, True)]
+    assert closure(body="future.set_exception(error) if error else future.set_result(result)") == [
+        (7, True)
+    ]
+    assert closure(wait="async with asyncio.timeout(5): await future") == [(7, True)]
+
+
+def test_a_lambda_sets_the_future_that_the_function_awaits() -> None:
+    assert closure(body="pass", give="self.send(lambda x: future.set_result(x))") == [(8, True)]
+
+
+def test_a_callback_that_looks_at_the_future_first() -> None:
+    assert closure(body="if not future.done(): future.set_result(result)") == []
+    assert closure(body="if not future.cancelled(): future.set_result(result)") == []
+    assert closure(body="with contextlib.suppress(Exception): future.set_result(result)") == []
+
+
+def test_a_callback_that_is_taken_back_after_the_wait() -> None:
+    wait = "try: await future\n        finally: self.drop(reply)"
+    assert closure(wait=wait) == [(7, False)]
+    assert closure(wait="with self.subscribed(reply): await future") == [(7, False)]
+
+
+def test_what_is_no_callback_for_the_future() -> None:
+    assert closure(wait="return await asyncio.shield(future)") == []
+    assert closure(wait="return await other") == []
+    assert closure(body="future.set_result(None)") == []  # used as an event
+    assert closure(give="reply(1)") == []  # called right here
+    assert closure(give="pass") == []
+    assert closure(give="loop.call_later(5, reply, None)") == []
+    assert closure(give="loop.add_signal_handler(2, reply, None)") == []
+    assert closure(body="other.set_result(result)") == []
+    assert closure(body="future = other; future.set_result(result)") == []
+
+
+OBJECT = """
+import asyncio, functools
+class Protocol:
+    def __init__(self, request, future=None):
+        self.request = request
+        self.future = future
+    def lost(self, error):
+        {lost}
+class C:
+    async def ask(self, loop):
+        future = loop.create_future()
+        {give}
+        return await future
+    def received(self, future, x=None):
+        future.set_result(1)
+"""
+
+
+def given(give: str, lost: str = "self.future.set_result(True)") -> list[tuple[int, bool]]:
+    return found(OBJECT.format(give=give, lost=lost))
+
+
+def test_an_object_sets_the_future_that_it_is_given() -> None:
+    assert given("await connect(lambda: Protocol(1, future))") == [(8, True)]
+    assert given("Protocol(1, future=future)") == [(8, True)]
+    assert given("Protocol(1, future)", lost="pass") == []
+    assert given("Protocol(future)") == []
+    assert given("Other(1, future)") == []
+    assert (
+        given("Protocol(1, future)", "if not self.future.done(): self.future.set_result(1)") == []
+    )
+
+
+def test_a_callback_sets_the_future_that_it_is_given() -> None:
+    assert given("loop.add_reader(3, self.received, future)") == [(15, True)]
+    assert given("send(functools.partial(self.received, future))") == [(15, True)]
+    assert given("loop.add_reader(3, self.received, 1, future)") == []
+    assert given("loop.add_reader(3, self.received, 1, 2, future)") == []
+    assert given("loop.call_later(3, self.received, future)") == []
+    assert given("self.received(1)") == []
+
+
+def test_a_class_without_a_constructor_keeps_no_future() -> None:
+    source = OBJECT.format(give="Protocol(1, future)", lost="self.future.set_result(True)")
+    assert found(source.replace("__init__", "start")) == []

@@ -4,9 +4,11 @@ Reported: a coroutine function acquires something, and a `try` that can suspend 
 an `except Exception` that raises again, which shows that an error must not leave it open; a
 CancelledError does leave it open, because it is no `Exception`. The same for a close method of the
 object itself, for a lock of the object that the function has acquired, for a task that the function has
-created and that only the handler cancels, and for a flag of the object (`self._connecting`) that is set
-before the `try`, and reset after it and in the handler. Also where the handler only sets a flag, and a
-`finally` releases something if that is set.
+created and that only the handler cancels, and for what the `try` opens by the name of the method
+(`await self._client.connect()`). For a flag of the object (`self._connecting`) that is set before the
+`try`, and reset after it and in the handler; and for a counter, an attribute or an entry of a dict that is
+set before the `try`, and taken back in a handler that raises again. Also where the handler only sets a
+flag, and a `finally` releases something if that is set.
 Not reported: where a `finally`, a handler of `BaseException` or `CancelledError`, or a `try` around it
 releases it as well, and where nothing in the `try` suspends.
 """
@@ -35,8 +37,10 @@ from handfast._check.rules.rule import Rule, line_of, related, report
 
 _RELEASING = CLOSING | {"cancel", "abort", "unlink", "wait_closed", "rollback", "cleanup"}
 _RELEASED = re.compile(
-    r"_*(?:\w+_)?(?:close|closed|release|released|abort|rollback|disconnect|terminate)(?:_connection)?"
+    r"_*(?:\w+_)?(?:close|closed|release|released|abort|rollback|disconnect|terminate)"
+    r"(?:_connection|_writer|_transport|_session)?"
 )
+_OPENING = re.compile(r"(?:\w+_)?(?:connect|open|start)|__aenter__")
 _PLAIN = {"Exception", "builtins.Exception"}
 _FAILURES = _PLAIN | {"OSError", "IOError", "EnvironmentError", "ConnectionError"}
 
@@ -51,7 +55,13 @@ def check(module: Module) -> Iterator[Finding]:
 
 
 def _raises_at_end(handler: ast.ExceptHandler) -> bool:
-    return isinstance(handler.body[-1], ast.Raise)
+    match handler.body[-1]:
+        case ast.Raise():
+            return True
+        # `except Exception as e: try: await x.close() finally: raise e`
+        case ast.Try(finalbody=[*_, ast.Raise()]):
+            return True
+    return False
 
 
 def _skipped(handler: Handler) -> Iterator[Finding]:
@@ -66,7 +76,10 @@ def _skipped(handler: Handler) -> Iterator[Finding]:
         released = _ended_tasks(function, tried, handler.node.body)
         names = list(released)
     if not names:
-        yield from _flag_kept(handler, wait)
+        flags = list(_flag_kept(handler, wait))
+        yield from flags
+        if not flags and _raises_at_end(handler.node):
+            yield from _state_kept(handler, wait)
     elif not _is_released_around(function, tried, set(names)):
         name = names[0]
         what = (
@@ -159,7 +172,7 @@ def _is_open_at(function: Function, tried: AnyTry, name: str) -> bool:
     if name == function.self_here:
         return True
     if name.startswith("self."):
-        return _is_acquired_before(function, tried, name)
+        return _is_acquired_before(function, tried, name) or _is_opened_in(function, tried, name)
     return any(
         isinstance(value, ast.Await | ast.Call)
         and (value.lineno < tried.lineno or _is_assigned_before_wait(function, value, tried))
@@ -188,6 +201,16 @@ def _is_acquired_before(function: Function, tried: AnyTry, name: str) -> bool:
     return False
 
 
+def _is_opened_in(function: Function, tried: AnyTry, name: str) -> bool:
+    """`try: await self._client.connect()`."""
+    for wait in awaits_in(tried.body):
+        match wait:
+            case ast.Await(ast.Call(ast.Attribute(receiver, method))):
+                if _OPENING.fullmatch(method) and function.name_of(receiver) == name:
+                    return True
+    return False
+
+
 def _flag_kept(handler: Handler, wait: ast.AST) -> Iterator[Finding]:
     """A flag of the object that an error and the normal way reset, and a cancellation does not."""
     function, tried = handler.function, handler.tried
@@ -211,6 +234,96 @@ def _flag_kept(handler: Handler, wait: ast.AST) -> Iterator[Finding]:
             related(function.module, was[0], "set here"),
             related(function.module, node, "reset here, for an error only"),
         )
+
+
+def _state_kept(handler: Handler, wait: ast.AST) -> Iterator[Finding]:
+    """What the function changes in an object before the `try`, and takes back after an error only:
+    `self._users += 1; try: await connect() except Exception: self._users -= 1; raise`."""
+    function, tried = handler.function, handler.tried
+    undone = list(_undone(function, handler.node.body))
+    for node in function.nodes if undone else ():
+        name = _changed(function, node)
+        if not name or not isinstance(node, ast.stmt) or node.lineno >= tried.lineno:
+            continue
+        again = next((each for other, each in undone if other == name), None)
+        if again is None or not _is_before(function, node, tried):
+            continue
+        if not _is_stored_around(function, tried, name.split("[")[0]):
+            yield report(
+                "HF513",
+                function.module,
+                handler.node.type or handler.node,
+                f"A cancellation at the `await` on line {line_of(wait)} skips this `except Exception`, so "
+                f"`{name}` stays as line {node.lineno} has set it: use `except BaseException`, or a "
+                "`finally`",
+                related(function.module, node, "changed here"),
+                related(function.module, again, "taken back here, for an error only"),
+            )
+        return
+
+
+def _changed(function: Function, node: ast.AST) -> str:
+    """The attribute, or the element of one, that a statement counts up or sets to something."""
+    match node:
+        case ast.AugAssign(target, ast.Add()):
+            return _state(function, target)
+        case ast.Assign([target], value) if not _is_nothing(value):
+            return _state(function, target)
+    return ""
+
+
+def _undone(function: Function, body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
+    """The same for statements that count down, reset or remove it."""
+    for stmt in body:
+        match stmt:
+            case ast.AugAssign(target, ast.Sub()):
+                yield _state(function, target), stmt
+            case ast.Assign([target], value) if _is_nothing(value):
+                yield _state(function, target), stmt
+            case ast.Delete([target]):
+                yield _state(function, target), stmt
+            case ast.Expr(ast.Call(ast.Attribute(container, "pop"), [key, *_])):
+                yield _state(function, ast.Subscript(container, key)), stmt
+
+
+def _state(function: Function, node: ast.expr) -> str:
+    """`self.x` or `self.x[key]`; empty for anything else."""
+    match node:
+        case ast.Subscript(ast.Attribute() as container, ast.Name() | ast.Attribute() as key):
+            name, at = function.name_of(container), function.name_of(key)
+            return f"{name}[{at}]" if name.startswith("self.") and at else ""
+        case ast.Attribute() if attr := function.own_attribute(node):
+            return f"self.{attr}"
+    return ""
+
+
+def _is_nothing(value: ast.expr) -> bool:
+    match value:
+        case ast.Constant(None | False | 0) | ast.List([]) | ast.Dict([]) | ast.Tuple([]):
+            return True
+    return False
+
+
+def _is_before(function: Function, stmt: ast.stmt, tried: AnyTry) -> bool:
+    """Whether a statement always runs before a `try`: it stands above it, in its block or around it."""
+    around = function.module.parents.get(stmt)
+    if isinstance(around, ast.If) and stmt in around.body and not around.orelse:
+        # `if self._client is None: self._client = Client()`
+        tested = {
+            function.name_of(each)
+            for each in ast.walk(around.test)
+            if isinstance(each, ast.Attribute)
+        }
+        if _changed(function, stmt) in tested:
+            stmt = around
+    up: ast.AST | None = tried
+    while isinstance(up, ast.stmt) and up is not function.node:
+        if stmt in _block_around(function, up):
+            return True
+        up = function.module.parents.get(up)
+        while isinstance(up, ast.ExceptHandler | ast.match_case):
+            up = function.module.parents.get(up)
+    return False
 
 
 def _block_around(function: Function, node: ast.stmt) -> list[ast.stmt]:
@@ -273,6 +386,7 @@ RULE = Rule(
         "except Exception|Exception,|, Exception|except OSError|OSError,|, OSError|IOError|ConnectionError"
         "|EnvironmentError",
         "async ",
-        "|".join(f"{each}(" for each in sorted({*_RELEASING, "closed", "cancel_task"})) + "|= True",
+        "|".join(f"{each}(" for each in sorted({*_RELEASING, "closed", "cancel_task"}))
+        + "|= True|-= 1|= None|pop(|del self",
     ),
 )

@@ -2,16 +2,16 @@
 
 Reported: a class keeps futures in an attribute, one method awaits them, and another one calls
 `set_result` or `set_exception` on them without a test of `done()` or `cancelled()`. Also
-`call_soon_threadsafe(future.set_result, x)` of a future that the function awaits; and a handler that sets
-a future which its `try` has set before it awaited something else. Pedantic where the
-waiter removes its future from the attribute in a `finally` or a handler: that leaves one step of the loop.
+`call_soon_threadsafe(future.set_result, x)` of a future that the function awaits; a function awaits or
+returns a future, and a callback inside it, or the object or callback that gets the future, sets it; and a
+handler that sets a future which its `try` has set before it awaited something else. Pedantic where the
+waiter removes its future in a `finally` or a handler: that leaves one step of the loop.
 Not reported: where the InvalidStateError is handled, and where the future is shielded.
 """
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 from handfast._check.finding import Finding
@@ -28,18 +28,23 @@ from handfast._check.model.syntax.ancestors import (
 from handfast._check.model.syntax.function import Function, names_in
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Class, Module
+from handfast._check.model.tasks.handed_futures import (
+    SETTING,
+    handed_futures,
+    is_future,
+    is_withdrawn,
+    local_wait,
+)
 from handfast._check.model.vocabulary import PUTTING_ONE
 from handfast._check.rules.rule import Rule, line_of, related, report
 
-_SETTING = {"set_result", "set_exception"}
 _SCHEDULING = {"call_soon", "call_later", "call_at", "call_soon_threadsafe"}
 _TESTS = {"done", "cancelled"}
-# `Future` may be named by a module of the project, but that of `concurrent.futures` is another one.
-_FUTURE = re.compile(r"(?!concurrent\.)(?:.*\.)?(?:create_future|Future)\(\)")
 
 
 def check(module: Module) -> Iterator[Finding]:
     yield from _scheduled(module)
+    yield from _set_by_others(module)
     for function in module.functions:
         yield from _set_twice(function)
     for klass in module.classes.values():
@@ -58,7 +63,7 @@ def _scheduled(module: Module) -> Iterator[Finding]:
             continue
         for given in call.args[:2]:
             match given:
-                case ast.Attribute(ast.Name(name), method) if method in _SETTING:
+                case ast.Attribute(ast.Name(name), method) if method in SETTING:
                     wait = _local_wait(function, name)
                     if wait is None or wait in seen or not _may_be_done(function, call, name):
                         continue
@@ -80,17 +85,9 @@ def _local_wait(function: Function, name: str) -> ast.Await | None:
     where: Function | None = function
     while where is not None and name not in where.assigned:
         where = where.outer
-    if where is None or not any(_is_future(where, each) for each in where.assigned[name]):
+    if where is None or not any(is_future(where, each) for each in where.assigned[name]):
         return None
-    for node in where.nodes:
-        if isinstance(node, ast.Await):
-            match node.value:
-                case ast.Name(waited) if waited == name:
-                    return node
-                case ast.Call(func, [ast.Name(waited), *_]):
-                    if waited == name and last_name(func).strip("_") == "wait_for":
-                        return node
-    return None
+    return local_wait(where, name)
 
 
 def _may_be_done(function: Function, call: ast.Call, name: str) -> bool:
@@ -102,11 +99,37 @@ def _may_be_done(function: Function, call: ast.Call, name: str) -> bool:
     held = {root for root, value in _stores(function) if function.name_of(value) == name}
     return klass is not None and any(
         isinstance(each.func, ast.Attribute)
-        and each.func.attr in _SETTING
+        and each.func.attr in SETTING
         and not held.isdisjoint(other.roots(each.func.value))
         for other in klass.functions
         for each in other.calls
     )
+
+
+def _set_by_others(module: Module) -> Iterator[Finding]:
+    """A callback or another object sets a future that the function which created it awaits or returns."""
+    seen: set[tuple[Function, str]] = set()
+    for handed in handed_futures(module):
+        key = (handed.creator, handed.name)
+        if key in seen or _tests_done(handed.setter) or _is_handled(handed.setter, handed.call):
+            continue
+        seen.add(key)
+        who = "waiter" if isinstance(handed.wait, ast.Await) else "caller that awaits it"
+        yield report(
+            "HF533",
+            module,
+            handed.call,
+            f"This is the future that `{handed.creator.name}` creates in `{handed.name}`. Its {who} may "
+            "have been cancelled before; then the future is done, and this raises InvalidStateError: "
+            "test `done()` first",
+            related(
+                module,
+                handed.wait,
+                "awaited here" if isinstance(handed.wait, ast.Await) else "returned here",
+            ),
+            pedantic=is_withdrawn(handed),
+            cause="a future that other code sets",
+        )
 
 
 def _set_twice(function: Function) -> Iterator[Finding]:
@@ -148,7 +171,7 @@ def _set_in_handler(function: Function, tried: AnyTry, future: str) -> ast.Call 
     for handler in tried.handlers:
         for call in calls_in(handler.body):
             match call.func:
-                case ast.Attribute(other, method) if method in _SETTING:
+                case ast.Attribute(other, method) if method in SETTING:
                     if function.name_of(other) == future and not _is_handled(function, call):
                         return call
     return None
@@ -167,7 +190,7 @@ def _stores(function: Function) -> tuple[tuple[str, ast.expr], ...]:
         for node in function.nodes
         if type(node) in _STORING
         for target, value in _stored(node)
-        if (root := _own(function, target)) and _is_future(function, value)
+        if (root := _own(function, target)) and is_future(function, value)
     )
 
 
@@ -188,12 +211,6 @@ def _own(function: Function, node: ast.expr) -> str:
     return f"self.{attr}" if attr else ""
 
 
-def _is_future(function: Function, node: ast.expr) -> bool:
-    if not isinstance(node, (ast.Name, ast.Call)):
-        return False
-    return any(_FUTURE.fullmatch(root) for root in function.roots(node))
-
-
 def _unguarded(function: Function, root: str) -> Iterator[ast.Call]:
     """Where a function sets the result of a future in an attribute, without a test, and did not
     create it: then the waiters have had no time to be cancelled."""
@@ -201,7 +218,7 @@ def _unguarded(function: Function, root: str) -> Iterator[ast.Call]:
         return
     for call in function.calls:
         match call.func:
-            case ast.Attribute(future, method) if method in _SETTING:
+            case ast.Attribute(future, method) if method in SETTING:
                 if root in function.roots(future) and not _is_handled(function, call):
                     yield call
 
