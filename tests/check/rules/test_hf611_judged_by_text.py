@@ -119,3 +119,29 @@ async def run(phase):
         return "failed"
 """
     assert findings(source) == []
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        "'BrokenResourceError' in str(e)",
+        "'110043' in str(e) or 'not been modified' in str(e)",
+        "'already exists' in str(e) or 'ora-00955' in str(e)",
+    ],
+)
+def test_a_code_or_a_name_of_a_class_in_the_text_is_pedantic(test: str) -> None:
+    assert pedantic_lines(handled(test)) == [6]
+    assert lines(handled(test)) == []
+
+
+@pytest.mark.parametrize(
+    "test", ["'error 5' in str(e)", "'Errors' in str(e)", "'500 rows' in str(e)"]
+)
+def test_a_phrase_is_no_code(test: str) -> None:
+    assert lines(handled(test)) == [6]
+
+
+def test_a_function_that_names_a_kind_of_error_is_pedantic() -> None:
+    source = handled("is_gone(e)") + "\ndef is_gone(e):\n    return 'was closed' in str(e)\n"
+    assert pedantic_lines(source) == [6]
+    assert lines(source.replace("is_gone", "classify")) == [6]

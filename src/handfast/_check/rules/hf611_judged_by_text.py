@@ -2,8 +2,9 @@
 
 Reported: a handler of a broad exception in an async function tests the text of what it has caught,
 itself or in a function of this module, and then raises on one path and continues on another. Pedantic
-for a narrow exception, because some libraries have one class for everything, and for a code of a machine
-in the text, such as `net::ERR_ABORTED`.
+for a narrow exception, because some libraries have one class for everything; for a function such as
+`is_closed_error(e)`, in which a project collects the texts of such a library; and for a code in the
+text, such as `net::ERR_ABORTED`, a number of an error or the name of a class.
 Not reported: where every path raises (a translation), and where none does (the text selects a log
 line).
 """
@@ -15,7 +16,7 @@ import re
 from collections.abc import Iterator
 
 from handfast._check.finding import Finding
-from handfast._check.model.syntax.ancestors import steps_up
+from handfast._check.model.syntax.ancestors import last_name, steps_up
 from handfast._check.model.syntax.call_graph import resolve_function
 from handfast._check.model.syntax.children import walk_here
 from handfast._check.model.syntax.control_flow import suspends
@@ -28,7 +29,8 @@ _CODE = "HF611"
 _TEXT = {"str", "repr"}
 _PARTS = {"args", "message", "msg"}
 _SAME = {"lower", "upper", "casefold", "strip", "rstrip", "lstrip"}
-_CODES = re.compile(r"[\w:]*[A-Z]{2,}_[A-Z_]+")
+# `net::ERR_ABORTED`, `ora-00955`, `110043`, `BrokenResourceError`.
+_CODES = re.compile(r"[\w:]*[A-Z]{2,}_[A-Z_]+|(?:[A-Za-z]+-?)?\d{3,}|\w+(?:Error|Exception)")
 _TESTING = {"startswith", "endswith", "find", "search", "match", "findall", "count"}
 
 
@@ -60,18 +62,25 @@ def _evaluate(module: Module, handler: Handler) -> Iterator[Finding]:
         "one class for all errors, compare its whole message, or its args",
         related(module, handler.node, "caught here"),
         related(module, tested[1], "the text is tested here") if tested else None,
-        pedantic=not handler.is_broad or _is_code(tested[1] if tested else where),
+        pedantic=not handler.is_broad
+        or _has_code(tested[1] if tested else where)
+        or bool(tested and _names_a_kind(tested[0])),
     )
 
 
-def _is_code(test: ast.AST) -> bool:
-    """Whether all strings of a test are codes of a machine, which no other failure has in its text."""
-    strings = [
-        each.value
+def _names_a_kind(call: ast.AST) -> bool:
+    """Whether a call by its name tells whether an error is one of a kind."""
+    return isinstance(call, ast.Call) and last_name(call.func).lstrip("_").startswith("is_")
+
+
+def _has_code(test: ast.AST) -> bool:
+    """Whether a test looks for a code, which no other failure has in its text."""
+    return any(
+        isinstance(each, ast.Constant)
+        and isinstance(each.value, str)
+        and _CODES.fullmatch(each.value)
         for each in ast.walk(test)
-        if isinstance(each, ast.Constant) and isinstance(each.value, str)
-    ]
-    return bool(strings) and all(map(_CODES.fullmatch, strings))
+    )
 
 
 def _makes_a_difference(handler: Handler, where: ast.AST) -> bool:
