@@ -32,13 +32,13 @@ def test_the_wrong_example_is_found_and_the_right_one_is_not() -> None:
             "import asyncio\nasync def f(c):\n    while True:\n        try:\n"
             "            await asyncio.gather(g(), h())\n        except Exception:\n"
             "            log()\n",
-            [(5, True)],
+            [(5, False)],
         ),
         (
             "import asyncio\nasync def f(c):\n    while True:\n        try:\n"
             "            await asyncio.gather(g(), h())\n        except Exception:\n"
             "            return\n",
-            [(5, True)],
+            [(5, False)],
         ),
         (
             "import asyncio\nasync def f(c):\n    while True:\n        try:\n"
@@ -103,3 +103,37 @@ def test_the_wrong_example_is_found_and_the_right_one_is_not() -> None:
 )
 def test_gathers(source: str, expected: list[tuple[int, bool]]) -> None:
     assert found(source) == expected
+
+
+HANDLED = """\
+import asyncio
+
+async def poll(api):
+    while True:
+        await api.poll()
+
+async def receive(api):
+    await api.receive()
+
+async def load(api):
+    try:
+        await asyncio.gather(receive(api), poll(api))
+    except Exception:
+        log()
+"""
+
+
+def test_a_handled_error_leaves_an_endless_loop() -> None:
+    assert found(HANDLED) == [(12, True)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("while True", "while api.more"),
+        ("poll(api))", "receive(api))"),
+        ("        log()\n", "        log()\n    finally:\n        await api.leave()\n"),
+    ],
+)
+def test_siblings_that_end_after_a_handled_error_are_pedantic(old: str, new: str) -> None:
+    assert found(HANDLED.replace(old, new)) == [(12, False)]

@@ -2,7 +2,9 @@
 
 Reported: an awaited `gather` of several coroutines without `return_exceptions`, where the code then
 closes something that the coroutines were given, or handles the error and continues.
-Pedantic for a comprehension: there the coroutines are mostly alike, and fail together.
+Pedantic for a comprehension: there the coroutines are mostly alike, and fail together. Pedantic also
+where the error is handled, unless one of the coroutines is an endless loop and nothing is closed in a
+`finally`: the others end by themselves, or by what is closed.
 Not reported: gathers of tasks that the function cancels.
 """
 
@@ -13,9 +15,11 @@ from collections.abc import Iterator, Sequence
 
 from handfast._check.finding import Finding
 from handfast._check.model.syntax.ancestors import TRY, AnyTry, calls_in, steps_up
+from handfast._check.model.syntax.call_graph import resolve_function
 from handfast._check.model.syntax.function import Function, names_in
 from handfast._check.model.syntax.handlers import Handler
 from handfast._check.model.syntax.module import Module
+from handfast._check.model.tasks.endless import endless_loop
 from handfast._check.model.vocabulary import CLOSING
 from handfast._check.rules.rule import Rule, line_of, related, report
 
@@ -73,7 +77,8 @@ def _run_on(function: Function, call: ast.Call, given: Sequence[ast.expr]) -> It
                     "When one of these coroutines fails, the error is handled, and the others continue "
                     f"beside whatever comes next: {_ADVICE}",
                     related(module, handler, "the error is handled here"),
-                    pedantic=any(isinstance(each, ast.Starred) for each in given),
+                    pedantic=any(isinstance(each, ast.Starred) for each in given)
+                    or not _goes_on(function, up, call),
                 )
                 return
 
@@ -93,6 +98,15 @@ def _closed(tried: AnyTry, used: set[str]) -> tuple[str, ast.Call] | None:
             case ast.Attribute(ast.Name(name), method) if method in CLOSING and name in used:
                 return name, call
     return None
+
+
+def _goes_on(function: Function, tried: AnyTry, call: ast.Call) -> bool:
+    """Whether one of the coroutines is an endless loop that a `finally` does not end."""
+    return not any(calls_in(tried.finalbody)) and any(
+        endless_loop(each) is not None
+        for inner in calls_in(call.args)
+        for each in resolve_function(function, inner.func)
+    )
 
 
 def _handled(function: Function, tried: AnyTry) -> ast.ExceptHandler | None:
