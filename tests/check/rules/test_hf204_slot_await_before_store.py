@@ -132,3 +132,56 @@ def test_silent_under_a_lock_of_the_key() -> None:
                  "self._lock_for(user)", "self.locks.get(user)"):  # fmt: skip
         assert not findings(inside(lock))
     assert lines(inside("self.rows.setdefault(user, Row())")) == [7]
+
+
+READER = """\
+import asyncio
+
+class Client:
+    async def read(self, reader):
+        while True:
+            answer = await reader.next_answer()
+            key = answer.key
+            if answer.starts:
+                self.tasks[key] = asyncio.create_task(self.handle(answer))
+            elif key in self.tasks:
+                self.tasks[key].cancel()
+
+    async def handle(self, answer):
+        await asyncio.sleep(1)
+"""
+
+
+def test_the_next_iteration_has_another_key() -> None:
+    assert findings(READER) == []
+    assert lines(
+        READER.replace("            key = answer.key\n", "").replace(
+            "read(self, ", "read(self, key, "
+        )
+    ) == [8]
+
+
+def test_callers_that_share_a_task_are_pedantic() -> None:
+    source = """\
+import asyncio
+
+class Cache:
+    async def fetch(self, key, fresh):
+        if key in self.tasks and not fresh:
+            try:
+                return await self.tasks[key]
+            except OSError:
+                pass
+        task = asyncio.create_task(self.load(key))
+        self.tasks[key] = task
+        return await task
+
+    async def load(self, key):
+        await asyncio.sleep(1)
+"""
+    assert [each.pedantic for each in findings(source)] == [True]
+    cancelled = source.replace(
+        "return await self.tasks[key]",
+        "self.tasks[key].cancel()\n                await self.tasks[key]",
+    )
+    assert [each.pedantic for each in findings(cancelled)] == [False]

@@ -2,10 +2,11 @@
 
 Reported: a coroutine removes an entry of a dict of tasks, or tests for one, then can suspend, and then
 stores a new task in the same dict without another lookup. Two callers that interleave there both
-store, and the dict loses track of one running task.
-Not reported: where a lock is held around the store, where the key is new for each task, where a loop
-awaits each call of the function, and where the store is in a loop that takes one job after the other
-from a queue.
+store, and the dict loses track of one running task. Pedantic where the function looks up the old task
+to await it.
+Not reported: where a lock is held around the store, where the key is new for each task or computed
+anew in between, where a loop awaits each call of the function, and where the store is in a loop that
+takes one job after the other from a queue.
 """
 
 from __future__ import annotations
@@ -17,10 +18,12 @@ from dataclasses import dataclass
 from handfast._check.finding import Finding
 from handfast._check.model.operations.guards import is_serial
 from handfast._check.model.operations.locks import locks_held
+from handfast._check.model.operations.operations import operations
 from handfast._check.model.syntax.ancestors import ancestors
 from handfast._check.model.syntax.call_graph import callees
 from handfast._check.model.syntax.children import walk_here
 from handfast._check.model.syntax.control_flow import Step
+from handfast._check.model.syntax.function import names_in
 from handfast._check.model.syntax.module import Class, Module
 from handfast._check.model.tasks.task_dicts import (
     TaskDictStore,
@@ -78,6 +81,13 @@ def _stale_lookup(klass: Class | None, store: TaskDictStore) -> _KeyLookup | Non
         return None
     lookups = [each for each in _lookups(klass, store) if each.step is not goal]
     steps = {each.step for each in lookups}
+    # In the next iteration it is another key.
+    steps |= {
+        step
+        for name in names_in(store.key)
+        for value in function.assigned.get(name, ())
+        if (step := function.flow.of(value)) is not None
+    }
     for each in lookups:
         late = each.waits or function.flow.suspends_between(each.step, goal, steps)
         if late and function.flow.reaches(each.step, goal, steps):
@@ -116,7 +126,14 @@ def _finding(module: Module, store: TaskDictStore, lookup: _KeyLookup) -> Findin
         "separates that from this store: a second caller can store its task meanwhile, and the dict "
         "loses track of one of the two; hold a lock around both",
         related(module, lookup.node, f"the old task is {what} here"),
+        pedantic=not lookup.taken and _shares_old(store),
     )
+
+
+def _shares_old(store: TaskDictStore) -> bool:
+    """Whether the function only awaits the old task, as the callers of one key that share its result."""
+    done = {each.kind for each in operations(store.function) if each.root == store.container}
+    return "join" in done and "cancel" not in done
 
 
 RULE = Rule("HF204", check, needs=(ANY_CREATING, "async "))
