@@ -342,3 +342,28 @@ def test_a_method_that_ends_the_task_of_another_one_is_no_close() -> None:
     other = "        self.on = True\n    async def watch(self):\n        try:"
     source = RUN.format(end="self._beat.cancel()").replace("        try:", other, 1)
     assert findings(source) == []
+
+
+@pytest.mark.parametrize("wait", ["asyncio.sleep(0)", "asyncio.sleep(0.1)"])
+def test_a_loop_until_the_task_is_done_joins_it(wait: str) -> None:
+    polled = f"self._task.cancel()\n        while not self._task.done():\n            await {wait}"
+    source = """\
+import asyncio
+
+class Poller:
+    def start(self):
+        self._task = asyncio.create_task(self._run())
+
+    async def _run(self):
+        try:
+            await asyncio.sleep(1)
+        finally:
+            await self._leave()
+
+    async def close(self):
+        STOP
+"""
+    assert findings(source.replace("STOP", polled)) == []
+    assert findings(source.replace("STOP", "self._task.cancel()"))
+    assert findings(source.replace("STOP", polled.replace("_task.done", "_other.done")))
+    assert findings(source.replace("STOP", polled.replace("_task.done", "_task.get_name")))

@@ -2,9 +2,9 @@
 
 Reported: an async close method, or the `finally` of a coroutine method that has created the task itself
 (`run`), cancels a task that the class has created, and no method of the class joins that task (one element
-by its key is not all), waits for an event that the class sets, or passes the task on. Pedantic for a close
-method that is no coroutine: it cannot await; for timers and keep-alives without clean-up; and for a task
-whose clean-up does not suspend, unless it uses what the method closes.
+by its key is not all), loops until it is `done()`, waits for an event that the class sets, or passes the
+task on. Pedantic for a close method that is no coroutine: it cannot await; for timers and keep-alives
+without clean-up; and for a task whose clean-up does not suspend, unless it uses what the method closes.
 Not reported: where a base class is not known, where the method has a required argument (it ends a
 part), and where another file ends a public attribute of that name.
 """
@@ -25,6 +25,7 @@ from handfast._check.model.operations.teardown import (
 )
 from handfast._check.model.syntax.ancestors import enclosing_loop, is_in_finally
 from handfast._check.model.syntax.call_graph import members, runs
+from handfast._check.model.syntax.children import walk_here
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.module import Class, Module
 from handfast._check.model.tasks.method_roles import close_methods, is_close_name
@@ -133,7 +134,9 @@ def _is_joined_somewhere(klass: Class, owned: Owned) -> bool:
         for effect in effects(function, klass)
     ):
         return True
-    return any(_passes_on(function, owned.root) for function in functions)
+    return any(
+        _passes_on(function, owned.root) or _polls(function, owned.root) for function in functions
+    )
 
 
 def _joins_one(join: Effect, root: str) -> bool:
@@ -146,6 +149,20 @@ def _joins_one(join: Effect, root: str) -> bool:
         case ast.Subscript(container) | ast.Call(ast.Attribute(container, "get" | "pop"), [_, *_]):
             return function.name_of(container) == root and enclosing_loop(function, node) is None
     return False
+
+
+def _polls(function: Function, root: str) -> bool:
+    """Whether a function loops until the task is done: `while not self._task.done(): await sleep(0)`."""
+    return any(
+        isinstance(loop, ast.While)
+        and any(
+            isinstance(each, ast.Attribute)
+            and each.attr == "done"
+            and root in function.roots(each.value)
+            for each in walk_here(loop.test)
+        )
+        for loop in function.nodes
+    )
 
 
 def _passes_on(function: Function, root: str) -> bool:
