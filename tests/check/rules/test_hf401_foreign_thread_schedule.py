@@ -242,3 +242,39 @@ def test_what_paho_calls_while_it_connects_runs_where_it_connects() -> None:
 )
 def test_a_client_that_is_driven_by_the_loop_is_not_reported(old: str, new: str) -> None:
     assert lines(PAHO.replace(old, new)) == []
+
+
+ASKING = """\
+import asyncio, threading
+
+class Worker:
+    def start(self):
+        self._loop = asyncio.get_running_loop()
+        threading.Thread(target=self.stop).start()
+    def _on_loop(self):
+        try:
+            return asyncio.get_running_loop() is self._loop
+        except RuntimeError:
+            return False
+    def stop(self):
+        if self._on_loop():
+            self._loop.create_task(self._shutdown())
+        else:
+            asyncio.run_coroutine_threadsafe(self._shutdown(), self._loop)
+"""
+
+
+def test_a_method_that_tells_on_which_thread_it_runs() -> None:
+    assert lines(ASKING) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("if self._on_loop()", "if self._ready"),
+        ("return asyncio.get_running_loop() is self._loop", "return self._loop.is_running()"),
+        ("if self._on_loop():", "if len(self._rows):"),
+    ],
+)
+def test_another_test_tells_nothing_about_the_thread(old: str, new: str) -> None:
+    assert lines(ASKING.replace(old, new)) == [14]

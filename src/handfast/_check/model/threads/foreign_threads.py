@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from handfast._check.model.syntax.ancestors import ancestors, last_name
+from handfast._check.model.syntax.ancestors import ancestors, calls_in, contains, last_name
 from handfast._check.model.syntax.call_graph import closure, resolve_function
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.memo import remembered
@@ -225,6 +225,18 @@ def _runs_on_thread(start: Function) -> list[Function]:
 
 
 def _checks_thread(function: Function) -> bool:
+    """Whether a function asks on which thread it runs, itself or through a function that only asks."""
+    return _asks_for_thread(function) or any(
+        _asks_for_thread(each) and contains(each.body, ast.Compare)
+        for up in function.nodes
+        if isinstance(up, ast.If | ast.IfExp)
+        for call in calls_in([up.test])
+        for each in resolve_function(function, call.func)
+    )
+
+
+@remembered
+def _asks_for_thread(function: Function) -> bool:
     return any(function.name_of(call.func) in _THREAD_CHECKS for call in function.calls)
 
 
