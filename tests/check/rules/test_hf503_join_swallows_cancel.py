@@ -212,3 +212,34 @@ def test_in_a_handler_that_raises_again_nothing_is_lost() -> None:
     )
     assert found(source) == []
     assert found(source.replace("        raise\n", "")) == [(6, True)]
+
+
+REAPED = """\
+import asyncio
+
+async def reap(process):
+    waiter = asyncio.ensure_future(process.wait())
+    cancelled = False
+    while True:
+        try:
+            await asyncio.shield(waiter)
+            return cancelled
+        except asyncio.CancelledError:
+            cancelled = True
+"""
+
+
+def test_a_cancellation_that_the_function_returns_is_not_lost() -> None:
+    assert found(REAPED) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("return cancelled", "return waiter"),
+        ("            cancelled = True", "            other = True"),
+        ("            cancelled = True", "            cancelled = False"),
+    ],
+)
+def test_a_cancellation_that_is_not_returned_is_lost(old: str, new: str) -> None:
+    assert found(REAPED.replace(old, new)) == [(10, True)]

@@ -94,7 +94,9 @@ class CancelCatch:
             or _is_named_in(self.function, handler)
         ):
             return False
-        return not _passes_on(self.function, handler) and not self._is_raised_later()
+        if self._is_raised_later() or self._is_returned():
+            return False
+        return not _passes_on(self.function, handler)
 
     def translates(self) -> str:
         """The error that the handler raises in place of the CancelledError; empty if it may raise that,
@@ -172,6 +174,23 @@ class CancelCatch:
         after = handler.end_lineno or handler.lineno
         return stores and any(
             isinstance(each, ast.Raise) and each.lineno > after for each in self.function.nodes
+        )
+
+    def _is_returned(self) -> bool:
+        """Whether the handler sets a name to True that the function returns: the caller then raises."""
+        assert self.handler is not None
+        flags = {
+            target.id
+            for each in nodes_in(self.handler.body)
+            if isinstance(each, ast.Assign) and is_true(each.value)
+            for target in each.targets
+            if isinstance(target, ast.Name)
+        }
+        return bool(flags) and any(
+            isinstance(each, ast.Return)
+            and isinstance(each.value, ast.Name)
+            and each.value.id in flags
+            for each in self.function.nodes
         )
 
     def steps_after(self) -> set[Step]:
