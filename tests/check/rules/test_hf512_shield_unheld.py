@@ -147,3 +147,25 @@ def test_in_a_handler_it_is_pedantic() -> None:
 def test_a_task_of_a_thread_is_held_by_the_executor() -> None:
     assert findings(shielded("asyncio.create_task(asyncio.to_thread(work))")) == []
     assert findings(shielded("asyncio.create_task(work())"))
+
+
+@pytest.mark.parametrize(
+    ("handler", "pedantic"),
+    [
+        ("except asyncio.CancelledError:\n        pass", True),
+        ("except BaseException:\n        log()", True),
+        ("except asyncio.CancelledError:\n        raise", False),
+        ("except OSError:\n        log()", False),
+        ("finally:\n        log()", False),
+    ],
+)
+def test_a_handler_that_expects_the_cancellation_is_pedantic(handler: str, pedantic: bool) -> None:
+    source = f"""\
+import asyncio
+
+async def send(stream):
+    try:
+        await asyncio.shield(stream.write())
+    {handler}
+"""
+    assert [each.pedantic for each in findings(source)] == [pedantic]

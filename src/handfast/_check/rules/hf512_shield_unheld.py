@@ -1,7 +1,7 @@
 """HF512: `shield` is passed a coroutine, and no reference is kept to the task inside.
 
 Reported: `asyncio.shield(work())` and `asyncio.shield(create_task(work()))`, awaited, dropped or in a
-local name. Pedantic in a handler.
+local name. Pedantic in a handler, and where a handler around it catches the cancellation.
 Not reported: where an object stores the future that `shield` returns, where a name or an attribute is
 shielded, where the call returns a future that other code holds (an executor's, or `gather` of names),
 and where the called function is no coroutine function, only waits, or by its name (`get_task()`)
@@ -15,8 +15,14 @@ import re
 from collections.abc import Iterator
 
 from handfast._check.finding import Finding
-from handfast._check.model.syntax.ancestors import ancestors, last_name
+from handfast._check.model.syntax.ancestors import (
+    TRY,
+    contains,
+    last_name,
+    steps_up,
+)
 from handfast._check.model.syntax.call_graph import resolve_function
+from handfast._check.model.syntax.control_flow import catches_cancellation
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.creation import any_creation_in
@@ -61,9 +67,21 @@ def _finding(function: Function, call: ast.Call, inner: ast.Call) -> Finding:
         "waiter is cancelled, the task continues without an owner; create the task first, keep it, and "
         "shield that",
         *places,
-        # There the task is about to end anyway, and the shielded work is its last.
-        pedantic=any(isinstance(up, ast.ExceptHandler) for up in ancestors(function, call)),
+        pedantic=_is_last(function, call),
     )
+
+
+def _is_last(function: Function, call: ast.Call) -> bool:
+    """Whether the task is about to end anyway, and the shielded work is its last; or whether the function
+    expects the cancellation here."""
+    for part, up in steps_up(function, call):
+        if isinstance(up, ast.ExceptHandler):
+            return True
+        if isinstance(up, TRY) and part in up.body:
+            taken = (each for each in up.handlers if catches_cancellation(each.type))
+            if any(not contains(each.body, ast.Raise) for each in taken):
+                return True
+    return False
 
 
 def _is_stored(module: Module, call: ast.Call) -> bool:
