@@ -404,3 +404,29 @@ def test_a_caller_that_waits_again_was_to_be_cancelled(after: str, expected: lis
         f"    async def serve(self):\n        await self.read()\n        {after}\n"
     )
     assert [line - 1 for line in lines(source)] == expected
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        ("self.cancelled_result()", False),
+        ("Answer.build_cancelled(self)", False),
+        ("self.empty_result()", True),
+        ("None", True),
+    ],
+)
+def test_a_result_that_names_the_cancellation_tells_the_caller(result: str, expected: bool) -> None:
+    source = f"""\
+import asyncio
+
+class Agent:
+    async def serve(self):
+        while True:
+            await self.turn()
+    async def turn(self):
+        try:
+            return await self.reply()
+        except asyncio.CancelledError:
+            return {result}
+"""
+    assert [not each.pedantic for each in findings(source)] == [expected]

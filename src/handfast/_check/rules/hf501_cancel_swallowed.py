@@ -5,7 +5,8 @@ Reported: a handler that catches a `CancelledError` inside a loop and lets the l
 flag; a handler that names it beside errors and logs all of them as a failure, or that names it alone
 and raises another error in its place. Pedantic: where a
 handler names it and ends, where the loop has a flag, at the end of what may be the body of a task, in
-close methods, and where only cleanup is awaited.
+close methods, where only cleanup is awaited, and where the handler returns a result that by its name is
+that of a cancellation.
 Not reported, because it is right: a task that was cancelled is joined; the error is raised again,
 stored or passed on; nothing in the `try` suspends; the function is the entry point of the program;
 `uncancel()` is called.
@@ -25,6 +26,7 @@ from handfast._check.model.syntax.ancestors import (
     is_in_finally,
     is_true,
     last_name,
+    nodes_in,
 )
 from handfast._check.model.syntax.call_graph import resolve_function
 from handfast._check.model.syntax.control_flow import Step
@@ -77,7 +79,7 @@ def _finding(catch: CancelCatch, waits: list[ast.AST]) -> Finding:
     callers = _awaited_by(function)
     sure = again == "always" or (not again and _is_dropped_for_others(catch, callers))
     sure = sure or _is_blind(catch, again) or _is_logged_as_failure(catch)
-    if is_close_name(function.name) or _is_last_effort(catch, waits):
+    if is_close_name(function.name) or _is_last_effort(catch, waits) or _returns_result(catch):
         sure = False
     places = [related(module, waits[0], "the CancelledError is raised at this await")]
     if sure and not again and callers:
@@ -115,6 +117,16 @@ def _described(catch: CancelCatch) -> str:
     if catch.handler is None:
         return f"`suppress({names})`"
     return "A bare `except`" if "" in catch.kinds else f"`except {names}`"
+
+
+def _returns_result(catch: CancelCatch) -> bool:
+    """Whether the handler tells the caller of the cancellation: `return cancelled_result(context)`."""
+    return catch.handler is not None and any(
+        isinstance(each, ast.Return)
+        and isinstance(each.value, ast.Call)
+        and "cancel" in last_name(each.value.func).lower()
+        for each in nodes_in(catch.handler.body)
+    )
 
 
 # --- how certain it is ---------------------------------------------------------------------------
