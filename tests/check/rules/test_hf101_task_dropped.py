@@ -706,3 +706,28 @@ def test_one_element_that_is_awaited_is_no_use_of_the_others(
     source = f"import asyncio\nasync def go(xs, index, key, old):\n    tasks = {made}\n    {use}\n"
     shown = [each for each in findings(source) if not each.pedantic]
     assert len(shown) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "pedantic"),
+    [
+        ("_unwatch_async", True),
+        ("unregister", True),
+        ("_drop_stream", True),
+        ("detach_session", True),
+        ("_watch", False),
+        ("register", False),
+        ("_droplets", False),
+    ],
+)
+def test_a_task_that_only_ends_a_part_is_best_effort(name: str, pedantic: bool) -> None:
+    source = f"""\
+import asyncio
+
+class Display:
+    def stop(self):
+        asyncio.create_task(self.{name}())
+    async def {name}(self):
+        await self.link.send()
+"""
+    assert [each.pedantic for each in findings(source)] == [pedantic]

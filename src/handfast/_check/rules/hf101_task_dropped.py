@@ -67,7 +67,7 @@ _CONSUMING = {"list", "tuple", "set", "deque", "any", "all", "sum"}
 _BEST_EFFORT = {
     "log", "logs", "logging", "logger", "audit", "metric", "metrics", "telemetry", "analytics", "alert",
     "alerts", "alerting", "progress", "notify", "notification", "notifications", "stats", "close",
-    "aclose", "aexit", "cleanup",
+    "aclose", "aexit", "cleanup", "unwatch", "unregister", "detach", "drop",
 }  # fmt: skip
 # The same finding of ruff and of flake8-async, suppressed.
 _FIRST_WORDS = ("return_when", "timeout=", "as_completed")
