@@ -280,3 +280,23 @@ def test_a_method_that_closes_the_writer_it_is_given() -> None:
     )
     assert found(source) == [(6, True)]
     assert found(source.replace("_close_writer", "_log_writer")) == []
+
+
+def test_a_question_releases_nothing() -> None:
+    source = """\
+import asyncio
+
+async def serve(queue):
+    loop = asyncio.new_event_loop()
+    try:
+        await queue.get()
+    except Exception:
+        if loop.is_closed():
+            return
+        raise
+"""
+    assert not findings(source)
+    assert findings(source.replace("if loop.is_closed():\n            return", "loop.close()"))
+    assert findings(
+        source.replace("if loop.is_closed():\n            return", "loop.mark_closed()")
+    )

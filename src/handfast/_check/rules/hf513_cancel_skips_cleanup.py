@@ -37,7 +37,7 @@ from handfast._check.rules.rule import Rule, line_of, related, report
 
 _RELEASING = CLOSING | {"cancel", "abort", "unlink", "wait_closed", "rollback", "cleanup"}
 _RELEASED = re.compile(
-    r"_*(?:\w+_)?(?:close|closed|release|released|abort|rollback|disconnect|terminate)"
+    r"(?!is_)_*(?:\w+_)?(?:close|closed|release|released|abort|rollback|disconnect|terminate)"
     r"(?:_connection|_writer|_transport|_session)?"
 )
 _OPENING = re.compile(r"(?:\w+_)?(?:connect|open|start)|__aenter__")
