@@ -284,3 +284,22 @@ def test_work_that_is_an_argument_may_be_endless_and_is_pedantic() -> None:
     wrapped = plain.replace("self.work(request)", "watched(self.work(request))")
     for source, pedantic in ((plain, False), (wrapped, True)):
         assert [each.pedantic for each in findings(source)] == [pedantic], source
+
+
+def test_a_method_that_drains_awaits_a_batch() -> None:
+    source = """\
+import asyncio
+
+class Recorder:
+    def __init__(self):
+        self._uploads = []
+    def record(self, shot):
+        self._uploads.append(asyncio.create_task(self.upload(shot)))
+    async def upload(self, shot):
+        await asyncio.sleep(1)
+    async def _drain(self):
+        await asyncio.gather(*self._uploads)
+"""
+    assert not findings(source)
+    assert findings(source.replace("_drain", "close"))
+    assert findings(source.replace("gather(*self._uploads)", "sleep(len(self._uploads))"))

@@ -7,7 +7,7 @@ whose keys may repeat; an attribute of an async context manager, which lives as 
 task whose work is an argument, `watched(listen(x))`: it may be endless.
 Not reported: weak containers; tasks that run until cancelled, and those added by a start method;
 containers that other code gets, that another file iterates by name, or that a method other than a
-close method awaits as a whole.
+close method awaits as a whole; one that drains the container is none.
 """
 
 from __future__ import annotations
@@ -202,9 +202,8 @@ def _is_batch(module: Module, node: ast.expr) -> bool:
     match call:
         case ast.Call(ast.Name(name) | ast.Attribute(attr=name)) if name in ("gather", "wait"):
             around = module.function_around(call)
-            return isinstance(module.parents.get(call), ast.Await) and not is_close_name(
-                around.name
-            )
+            closes = is_close_name(around.name) and "drain" not in around.name
+            return isinstance(module.parents.get(call), ast.Await) and not closes
     return False
 
 
