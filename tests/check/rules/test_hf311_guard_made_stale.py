@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from handfast._check.finding import Finding
 from handfast._check.model.syntax.module import Module
 from handfast._check.rules.hf311_guard_made_stale import RULE
@@ -154,3 +156,29 @@ def test_silent_where_it_runs_in_a_task_that_was_ended_before() -> None:
         assert lines(READER.format(close=f"self._ws = None; {end}")) == [11]
     called = "    async def read(self):\n        await self._read()\n"
     assert lines(READER.format(close="self._task.cancel(); self._ws = None") + called) == [11]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("setup", False),
+        ("_set_up_camera", False),
+        ("initialize", False),
+        ("capture", True),
+        ("upset", True),
+    ],
+)
+def test_a_method_that_sets_up_is_rarely_closed_meanwhile(name: str, expected: bool) -> None:
+    source = f"""\
+import asyncio
+
+class Camera:
+    async def {name}(self):
+        if self.device is None:
+            return
+        await asyncio.sleep(1)
+        self.device.read()
+    async def stop(self):
+        self.device = None
+"""
+    assert [not each.pedantic for each in findings(source)] == [expected]

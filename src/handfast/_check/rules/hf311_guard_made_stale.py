@@ -3,7 +3,8 @@
 Reported: a coroutine checks an attribute, can suspend, and then uses the attribute without another
 check, while a close method, a callback or a task of the same class sets it to None. Pedantic where
 only `__aexit__` clears it: code that uses an object after its `async with` has other problems; and where
-only an `async with` of the attribute itself is between: few of those suspend when they are entered.
+only an `async with` of the attribute itself is between: few of those suspend when they are entered; and in
+a method that sets the object up, which is rarely closed meanwhile.
 Not reported: where both hold the same lock, where the awaited function checks or stores again, where
 the error is handled there, where the use runs in a task that was ended before, and in close methods.
 """
@@ -34,6 +35,7 @@ from handfast._check.rules.rule import CREATING, Rule, line_of, once_per_place, 
 
 _TIMEOUT = re.compile(r"(\w+\.)?(asyncio_|async_)?timeout(_at)?")
 _ENDING = re.compile(r"\w*(close|stop|disconnect|lost|shutdown|teardown|kill|cleanup|terminate)\w*")
+_SETTING_UP = re.compile(r"_*(async_)?(setup|set_up|init|initialize)(_\w+)?")
 
 
 @once_per_place
@@ -215,8 +217,14 @@ def _finding(
         "after the last `await`, and use a local name",
         related(module, test.node, "checked here"),
         related(clear.function.module, clear.node, "cleared here"),
-        pedantic=not sure or _is_of_context(klass, clear.function),
+        pedantic=not sure
+        or _is_of_context(klass, clear.function)
+        or (is_close_name(clear.function.name) and _sets_up(use.function)),
     )
+
+
+def _sets_up(function: Function) -> bool:
+    return _SETTING_UP.fullmatch(function.name) is not None
 
 
 RULE = Rule(
