@@ -354,3 +354,56 @@ class Sockets:
 """
     assert lines(source) == [7]
     assert lines(source.replace(f"def {name}(self, socket)", f"def {name}(self)")) == []
+
+
+LISTENERS = """\
+import asyncio
+
+class Bus:
+    def __init__(self):
+        self.listeners = {}
+    async def start(self):
+        for listener in self.listeners.values():
+            await listener.start()
+    def remove_listener(self, name):
+        self.listeners.pop(name)
+"""
+
+
+def test_listeners_that_are_started_or_ended_are_pedantic() -> None:
+    assert [each.pedantic for each in findings(LISTENERS)] == [True]
+    assert [each.pedantic for each in findings(LISTENERS.replace("start(self)", "stop(self)"))] == [
+        True
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("start(self)", "publish(self)"),
+        ("remove_listener", "remove_client"),
+        ("remove_listener", "on_leave"),
+    ],
+)
+def test_other_loops_and_other_removals_are_no_listeners(old: str, new: str) -> None:
+    assert [each.pedantic for each in findings(LISTENERS.replace(old, new))] == [False]
+
+
+def test_what_does_not_start_is_removed_before_anything_iterates() -> None:
+    source = """\
+import asyncio
+
+class Scanner:
+    def __init__(self):
+        self.modules = {}
+    async def finish(self):
+        for module in self.modules.values():
+            await module.finish()
+    async def setup_modules(self):
+        for name in await self.failed():
+            self.modules.pop(name)
+"""
+    assert not findings(source)
+    assert not findings(source.replace("setup_modules", "_init_modules"))
+    assert findings(source.replace("setup_modules", "check_modules"))
+    assert findings(source.replace("setup_modules", "reset_modules"))

@@ -4,12 +4,13 @@ Reported, with evidence from two places: a `for` over the container itself (no `
 whose body the function can suspend and then continue the loop; and another function of the class or
 module that removes from the same container: a done callback, a task, or a public method; or a coroutine
 that adds an entry by a key from outside (pedantic if a close method iterates). For a weak set only
-additions count; a list does not raise when an element is removed, it skips another (pedantic
-if that is a listener that unregisters; so is a close method that iterates what only the blocks of a
-context manager remove from). The container may be the attribute of another object of the
-project (`self.pool.workers`), or one that a function of the file passes to both.
-Not reported: where both hold a lock, where only a close method changes the container, and where the
-other function runs in a task that this one has cancelled and joined.
+additions count; a list does not raise when an element is removed, it skips another (pedantic if that
+is a listener that unregisters). The container may be the attribute of another object of the project
+(`self.pool.workers`), or one that a function of the file passes to both. Pedantic also where the loop
+starts or ends all listeners and one is removed, and for a close method that iterates what only the
+blocks of a context manager remove from.
+Not reported: where both hold a lock, where only a close method or one that sets the object up changes
+the container, and where the other function runs in a task that this one has cancelled and joined.
 """
 
 from __future__ import annotations
@@ -46,10 +47,15 @@ _VIEWS = {"values", "items", "keys"}
 _UNREGISTERING = re.compile(
     r"_*(async_)?(remove|unregister|deregister|detach|unsubscribe|unbind|off|isub__)"
 )
+_REMOVING_LISTENER = re.compile(
+    r"_*(async_)?(remove|unregister|deregister|detach|off)_\w*(listener|callback|handler|observer)s?"
+)
 _OF_ONE = re.compile(r"_*(async_)?(disconnect|on_)")
 _TAKES = TAKING | {"del", "-="}
 # The empty one is the assignment of an entry.
 _ADDS = {"add", "setdefault", ""}
+# What does not start is removed before anything iterates.
+_STARTING = re.compile(r"_*(async_)?(init|setup|set_up)_\w+")
 # What is added before anything iterates, by the names of the functions.
 _SETTING_UP = re.compile(
     r"__\w+__|_*(async_)?(load|init|build|include|define|mount|from|setup|set_up)(_.*)?"
@@ -102,6 +108,7 @@ def _evaluate(module: Module, function: Function, loop: ast.For) -> Iterator[Fin
         # Who closes an object has mostly stopped adding to it.
         pedantic=(changed.kind == "put" and is_close_name(function.name))
         or _is_unregistering(iterated, changed)
+        or _is_of_listeners(function, changed)
         or all(_is_by_users(function, loop, each) for each in changes),
     )
 
@@ -128,6 +135,13 @@ def _is_unregistering(iterated: _Iterated, change: Change) -> bool:
     functions = (change.function, change.function.outer)
     unregisters = any(each is not None and _UNREGISTERING.match(each.name) for each in functions)
     return unregisters and not is_hashed(iterated.home, iterated.name)
+
+
+def _is_of_listeners(function: Function, change: Change) -> bool:
+    """Whether all listeners are started or ended here, and one that is removed is no longer needed."""
+    return (
+        is_close_name(function.name) or is_start_name(function.name)
+    ) and _REMOVING_LISTENER.fullmatch(change.function.name) is not None
 
 
 def _evaluate_parameter(module: Module, function: Function, loop: ast.For) -> Iterator[Finding]:
@@ -198,7 +212,7 @@ def _changed_by_others(function: Function, loop: ast.For, iterated: _Iterated) -
         other = change.function
         if other is function or other.name == "__init__" or change.method not in counts:
             continue
-        if change.kind == "clear":
+        if change.kind == "clear" or _STARTING.fullmatch(other.name):
             continue
         if _closes_whole(other) and not is_close_name(function.name):
             continue
