@@ -208,3 +208,59 @@ def test_a_function_that_never_returns_has_no_way_on_which_all_goes_well() -> No
     )
     assert findings(source.format(last="await asyncio.wait([t])")) == []
     assert lines(source.format(last="if changed.last: return")) == [8]
+
+
+WORKER = """\
+import asyncio
+
+async def work(queue):
+    while True:
+        job = await queue.get()
+        if job is None:
+            break
+        task = None
+        try:
+            task = asyncio.create_task(job())
+            done, _ = await asyncio.wait({task}, timeout=1)
+            if task in done:
+                result = task.result()
+            else:
+                task.cancel()
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        except Exception:
+            log()
+"""
+
+
+def test_nothing_but_a_cancellation_leaves_a_wait() -> None:
+    assert findings(WORKER) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("asyncio.wait({task}, timeout=1)", "listen()"),
+        ("done, _ = await asyncio.wait({task}, timeout=1)", "done = await job.wait({task})"),
+        (
+            "done, _ = await asyncio.wait({task}, timeout=1)",
+            "await asyncio.wait({task}); done = check()",
+        ),
+    ],
+)
+def test_an_error_of_another_await_leaves_the_task(old: str, new: str) -> None:
+    assert [each.place.line for each in findings(WORKER.replace(old, new))] == [10]
+
+
+def test_a_task_that_a_failed_test_leaves_is_pedantic() -> None:
+    source = """\
+import asyncio
+
+async def {name}():
+    task = asyncio.create_task(work())
+    await entered.wait()
+    task.cancel()
+"""
+    assert [each.pedantic for each in findings(source.format(name="test_work"))] == [True]
+    assert [each.pedantic for each in findings(source.format(name="testing"))] == [False]

@@ -7,7 +7,7 @@ continue. Also a task that the function only awaits, if the function first await
 if it is a generator that yields between, or if the task waits for a queue or an event that is created
 here, and so may wait for ever; pedantic for any other `await` between. Also a task that `__aenter__` keeps
 in an attribute, with an `await` after it: if that fails, `__aexit__`, which would cancel the task, is never
-called.
+called. Pedantic in a test, after which the event loop ends.
 Not reported: where a `finally`, a handler or a `with` ends the task, where the function awaits the task
 there (that passes a cancellation on), where other code gets the task, and in a function that never
 returns by itself.
@@ -112,7 +112,7 @@ def _finding(creation: TaskCreation, left: _Left) -> Finding:
         "`finally`, or start it in a task group",
         related(module, left.wait.stmt, "for example one that is raised here"),
         related(module, cancel, "only cancelled here") if cancel is not None else None,
-        pedantic=not left.why,
+        pedantic=not left.why or function.name.startswith("test_"),
     )
 
 

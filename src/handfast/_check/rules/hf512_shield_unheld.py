@@ -22,8 +22,8 @@ from handfast._check.model.syntax.ancestors import (
     steps_up,
 )
 from handfast._check.model.syntax.call_graph import resolve_function
-from handfast._check.model.syntax.control_flow import catches_cancellation
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.handlers import cancel_handlers
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.creation import any_creation_in
 from handfast._check.rules.rule import Rule, related, report
@@ -78,7 +78,7 @@ def _is_last(function: Function, call: ast.Call) -> bool:
         if isinstance(up, ast.ExceptHandler):
             return True
         if isinstance(up, TRY) and part in up.body:
-            taken = (each for each in up.handlers if catches_cancellation(each.type))
+            taken = cancel_handlers(function, up)
             if any(not contains(each.body, ast.Raise) for each in taken):
                 return True
     return False

@@ -51,11 +51,27 @@ def _while_running(start: Step | None, ending: set[Step]) -> list[Step]:
         if step not in found and step is not start:
             found[step] = None
             if step not in ending:
-                # What `timer.cancel()` could raise before the cancel in a `finally` is no way out.
-                todo += step.out() if step.suspends else step.after
+                todo += _next_steps(step)
     # First those that are written after it: the others are ends of blocks and the next rounds of loops.
     line = _line(start) if start is not None else 0
     return sorted(found, key=lambda each: (_line(each) < line, _line(each)))
+
+
+def _next_steps(step: Step) -> Iterator[Step]:
+    yield from step.after
+    # What `timer.cancel()` could raise before the cancel in a `finally` is no way out.
+    if step.suspends:
+        yield from step.cancelling
+        # `asyncio.wait` returns the errors of the tasks: nothing but a cancellation leaves it.
+        if not _is_wait(step.stmt):
+            yield from step.raising
+
+
+def _is_wait(stmt: ast.AST) -> bool:
+    match stmt:
+        case ast.Assign(value=ast.Await(ast.Call(func))) | ast.Expr(ast.Await(ast.Call(func))):
+            return ast.unparse(func) == "asyncio.wait"
+    return False
 
 
 def _line(step: Step) -> int:
