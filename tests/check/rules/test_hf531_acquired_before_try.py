@@ -200,3 +200,31 @@ def test_a_long_block_of_tries_is_searched_once(monkeypatch: pytest.MonkeyPatch)
     one = "    try:\n        await f()\n    finally:\n        g()\n"
     assert findings("async def run():\n" + one * 50) == []
     assert len(searched) <= 50
+
+
+BROWSER = """\
+async def visit(url):
+    async with playwright() as p:
+        browser = await p.firefox.launch()
+        page = await browser.new_page()
+        try:
+            await page.open(url)
+        finally:
+            await browser.close()
+"""
+
+
+def test_a_context_manager_closes_what_it_has_given_out() -> None:
+    assert lines(BROWSER) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("await p.firefox", "await firefox"),
+        ("async with playwright() as p", "async with playwright() as q"),
+        ("async with playwright() as p", "if p.ready"),
+    ],
+)
+def test_a_context_manager_of_something_else_closes_nothing(old: str, new: str) -> None:
+    assert lines(BROWSER.replace(old, new)) == [4]

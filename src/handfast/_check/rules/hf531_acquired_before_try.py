@@ -5,8 +5,8 @@ plain call with such a name: `x = self.acquire_connection()`), an `await` after 
 and a `try` whose `finally` (or handler of everything) releases `x`, which shows that the code means to
 release it on every path. Also without a `try`: a lock, or something that a call acquires by its name,
 is released further down the same block, after an `await`.
-Not reported: where the code between guards it or passes it on, or a `try` around all of it mentions
-`x`.
+Not reported: where the code between guards it or passes it on, a `try` around all of it mentions `x`, or
+an `async with` around it has the object that it was acquired from: that closes what it has given out.
 """
 
 from __future__ import annotations
@@ -209,7 +209,22 @@ def _is_mentioned_around(function: Function, stmt: ast.stmt, name: str) -> bool:
             ends = [*up.finalbody, *(part for handler in up.handlers for part in handler.body)]
             if _mentions(function, ends, name):
                 return True
-    return False
+    return _is_of_context(function, stmt)
+
+
+def _is_of_context(function: Function, stmt: ast.stmt) -> bool:
+    """`async with playwright() as p: browser = await p.firefox.launch()`."""
+    match stmt:
+        case ast.Assign(value=ast.Await(ast.Call(ast.Attribute(source)))):
+            first = function.name_of(source).partition(".")[0]
+        case _:
+            return False
+    return any(
+        isinstance(item.optional_vars, ast.Name) and item.optional_vars.id == first
+        for up in ancestors(function, stmt)
+        if isinstance(up, ast.AsyncWith)
+        for item in up.items
+    )
 
 
 def _mentions(function: Function, body: Iterable[ast.AST], name: str) -> bool:
