@@ -731,3 +731,18 @@ class Display:
         await self.link.send()
 """
     assert [each.pedantic for each in findings(source)] == [pedantic]
+
+
+def test_a_function_that_may_return_a_tracked_task() -> None:
+    source = """\
+import asyncio
+
+def spawn(owner, work):
+    return owner.start(work) if owner else asyncio.create_task(work)
+
+async def run(owner):
+    spawn(owner, work())
+"""
+    assert findings(source) == []
+    always = source.replace("owner.start(work) if owner else ", "")
+    assert [each.place.line for each in findings(always)] == [7]

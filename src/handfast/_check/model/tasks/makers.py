@@ -67,6 +67,8 @@ def makers_in(module: Module) -> dict[Function, TaskCreation]:
     for creation in task_creations(module):
         function = creation.function
         how = {each.how for each in creation.retentions}
+        if isinstance(module.parents.get(creation.call), ast.IfExp):
+            continue  # `return group.start(work) if group else create_task(work)`
         if "returned" in how <= {"returned", "local"} and not _is_unfit(function):
             found.setdefault(function, creation)
     return found
