@@ -182,3 +182,73 @@ class Camera:
         self.device = None
 """
     assert [not each.pedantic for each in findings(source)] == [expected]
+
+
+# --- the entry of a key ---------------------------------------------------------------------------
+
+USERS = """\
+class Users:
+    async def kick(self, key, other):
+        {body}
+    def {name}(self, key):
+        self._users.pop(key, None)
+"""
+IN = "if key in self._users:\n            await self.notify(key)\n            "
+
+
+def entries(body: str, name: str = "on_leave") -> list[Finding]:
+    return findings(USERS.format(body=body, name=name))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"{IN}del self._users[key]",
+        f"{IN}user = self._users.pop(key)",
+        f"{IN}self._users.remove(key)",
+        "if key not in self._users:\n            return\n        await self.notify(key)\n"
+        "        del self._users[key]",
+        "assert key in self._users\n        async with self.session():\n            pass\n"
+        "        self._users.pop(key)",
+    ],
+)
+def test_an_entry_that_is_tested_before_an_await_and_removed_after_it_is_found(body: str) -> None:
+    (finding,) = entries(body)
+    assert not finding.pedantic
+    assert "`Users.on_leave`" in finding.message
+    assert [each.message for each in finding.related] == ["tested here", "this may remove it"]
+
+
+@pytest.mark.parametrize("name", ["close", "add"])
+def test_without_another_method_that_removes_entries_it_is_pedantic(name: str) -> None:
+    source = USERS.format(body=f"{IN}del self._users[key]", name=name)
+    if name == "add":
+        source = source.replace("self._users.pop(key, None)", "self._users[key] = 1")
+    (finding,) = findings(source)
+    assert finding.pedantic
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if key in self._users:\n            del self._users[key]\n        await self.notify(key)",
+        f"{IN}self._users.pop(key, None)",
+        f"{IN}self._users.discard(key)",
+        f"{IN}if key in self._users:\n                del self._users[key]",
+        f"{IN}del self._users[other]",
+        f"{IN}del self._others[key]",
+        f"{IN}self._users[key] = 1\n            del self._users[key]",
+        f"{IN}try:\n                del self._users[key]\n            except KeyError:\n                pass",
+        f"{IN}with suppress(KeyError):\n                del self._users[key]",
+        f"async with self._lock:\n            {IN.replace(chr(10), chr(10) + '    ')}del self._users[key]",
+        "await self.notify(key)\n        del self._users[key]",
+        "if other in self._users:\n            await self.notify(key)\n        del self._users[key]",
+    ],
+)  # fmt: skip
+def test_an_entry_that_is_still_there_or_may_be_gone_is_not_reported(body: str) -> None:
+    assert entries(body) == []
+
+
+def test_a_worker_that_awaits_each_call_has_no_second_caller() -> None:
+    worker = "    async def run(self):\n        while True:\n            await self.kick(1, 2)\n"
+    assert findings(USERS.format(body=f"{IN}del self._users[key]", name="on_leave") + worker) == []

@@ -5,6 +5,8 @@ check, while a close method, a callback or a task of the same class sets it to N
 only `__aexit__` clears it: code that uses an object after its `async with` has other problems; and where
 only an `async with` of the attribute itself is between: few of those suspend when they are entered; and in
 a method that sets the object up, which is rarely closed meanwhile.
+Also `if key in self.x`, an `await`, and then `del self.x[key]` or `pop(key)`, which raises if another
+method has removed the entry; pedantic if no other method removes any.
 Not reported: where both hold the same lock, where the awaited function checks or stores again, where
 the error is handled there, where the use runs in a task that was ended before, and in close methods.
 """
@@ -18,10 +20,15 @@ from functools import partial
 
 from handfast._check.finding import Finding
 from handfast._check.model.operations.effects import effects
-from handfast._check.model.operations.guards import is_checked_inline, is_guard, presence_checks
+from handfast._check.model.operations.guards import (
+    is_checked_inline,
+    is_guard,
+    is_serial,
+    presence_checks,
+)
 from handfast._check.model.operations.locks import locks_over
 from handfast._check.model.operations.operations import Operation, operations
-from handfast._check.model.syntax.ancestors import ancestors, enclosing_tries
+from handfast._check.model.syntax.ancestors import ancestors, enclosing_tries, last_name
 from handfast._check.model.syntax.call_graph import callers, members, runs
 from handfast._check.model.syntax.children import walk_here
 from handfast._check.model.syntax.control_flow import Step, suspends
@@ -31,7 +38,15 @@ from handfast._check.model.syntax.module import Class, Module
 from handfast._check.model.tasks.creation import task_bodies
 from handfast._check.model.tasks.method_roles import is_close_name
 from handfast._check.model.tasks.owned import run_in
-from handfast._check.rules.rule import CREATING, Rule, line_of, once_per_place, related, report
+from handfast._check.rules.rule import (
+    CREATING,
+    Rule,
+    line_of,
+    once_per_place,
+    related,
+    related_in,
+    report,
+)
 
 _TIMEOUT = re.compile(r"(\w+\.)?(asyncio_|async_)?timeout(_at)?")
 _ENDING = re.compile(r"\w*(close|stop|disconnect|lost|shutdown|teardown|kill|cleanup|terminate)\w*")
@@ -51,6 +66,9 @@ def check(module: Module) -> Iterator[Finding]:
                 stale = _stale(klass, function, clear.root, clear)
                 if stale is not None:
                     yield _finding(klass, *stale, clear)
+        for function in klass.functions:
+            if function.is_async and not is_close_name(function.name):
+                yield from _entries(klass, function)
 
 
 @remembered
@@ -227,13 +245,110 @@ def _sets_up(function: Function) -> bool:
     return _SETTING_UP.fullmatch(function.name) is not None
 
 
+# --- the entry of a key ---------------------------------------------------------------------------
+
+
+def _entries(klass: Class, function: Function) -> Iterator[Finding]:
+    """`if key in self.x`, an `await`, and then `del self.x[key]`, which raises if the entry is gone."""
+    for node in function.nodes:
+        taken = _taken(function, node) if type(node) in _TAKING else None
+        if taken is None or _is_handled(function, node):
+            continue
+        flow, goal = function.flow, function.flow.of(node)
+        tests, stores = _tests_and_stores(function, *taken)
+        between = {flow.of(each) for each in (*tests, *stores)}
+        if goal in between or locks_over(klass, function, node) or is_serial(klass, function):
+            continue
+        for test in tests:
+            if flow.suspends_between(flow.of(test), goal, between):
+                yield _gone(klass, function, test, node, taken[0])
+                break
+
+
+def _gone(klass: Class, function: Function, test: ast.AST, node: ast.AST, root: str) -> Finding:
+    module = function.module
+    other = _other_taker(klass, function, root)
+    return report(
+        "HF311",
+        module,
+        node,
+        f"`{root}` was tested for this key on line {line_of(test)}, before an `await`, and if "
+        f"`{other.function.qualname if other else function.qualname}` has removed the entry since, this "
+        "raises: remove it before the `await`, or with `pop(key, None)`",
+        related(module, test, "tested here"),
+        related_in(module, other.function.module, other.node, "this may remove it")
+        if other
+        else None,
+        # That two callers have the same key is likely only if another method removes it as well.
+        pedantic=other is None,
+    )
+
+
+_TAKING = {ast.Delete, ast.Call}
+_MISSING = {"KeyError", "ValueError", "LookupError", "Exception", "BaseException"}
+
+
+def _taken(function: Function, node: ast.AST) -> tuple[str, str] | None:
+    """The attribute from which a node removes an entry that must be there, and the key."""
+    match node:
+        case ast.Delete([ast.Subscript(container, key)]):
+            pass
+        case ast.Call(ast.Attribute(container, "pop" | "remove"), [key], []):
+            pass
+        case _:
+            return None
+    attr = function.own_attribute(container)
+    return (f"self.{attr}", ast.unparse(key)) if attr else None
+
+
+def _tests_and_stores(
+    function: Function, root: str, key: str
+) -> tuple[list[ast.AST], list[ast.AST]]:
+    """Where a function tests a container for the key, and where it adds to the container."""
+    tests: list[ast.AST] = []
+    for node in function.nodes:
+        match node:
+            case ast.Compare(left, [ast.In() | ast.NotIn()], [container]):
+                if function.name_of(container) == root and ast.unparse(left) == key:
+                    tests.append(node)
+    stores = [each.node for each in operations(function) if (each.kind, each.root) == ("put", root)]
+    return tests, stores
+
+
+def _is_handled(function: Function, node: ast.AST) -> bool:
+    """Whether the error of an entry that is gone is handled in the same function."""
+    handlers = (each for tried in enclosing_tries(function, node) for each in tried.handlers)
+    if any(each.type is None or _names_in(each.type) & _MISSING for each in handlers):
+        return True
+    return any(
+        isinstance(item.context_expr, ast.Call) and _names_in(item.context_expr) & _MISSING
+        for up in ancestors(function, node)
+        if isinstance(up, ast.With)
+        for item in up.items
+    )
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {last_name(each) for each in ast.walk(node)}
+
+
+def _other_taker(klass: Class, function: Function, root: str) -> Operation | None:
+    """Where another method, other than a close method, removes an entry by a key."""
+    for each in members(klass):
+        if each is not function and not is_close_name(each.name):
+            for operation in operations(each):
+                if operation.root == root and operation.kind == "take":
+                    return operation
+    return None
+
+
 RULE = Rule(
     "HF311",
     check,
     needs=(
-        "None|del ",
+        "None|del |.pop(|.remove(",
         "if |while ",
         "await|async with|async for",
-        f"<closing>|<clearing>|{CREATING}",
+        f"<closing>|<clearing>|{CREATING}|<entries>",
     ),
 )

@@ -30,6 +30,7 @@ _ASYNC = re.compile(r"async def (\w+)")
 _CALLED = re.compile(r"\n[ \t]*+(?:(?:if|while|not|assert|\w++ =) )*+(?:self\.)?(\w++)\(")
 _FILLED = re.compile(r"\n[ \t]+self\.\w+(?:\[[^\n]*\])? = await ")
 _UPDATED = re.compile(r"\n[ \t]+self\.\w+ (?:-= |= \w+ [-+*])")
+_ENTRY = re.compile(r"\n[ \t]*+(?:if|elif|while|assert) [^\n]*? in self\.\w")
 # The lines before it in which its `if` is looked for.
 _BEFORE = 200
 
@@ -55,8 +56,9 @@ class Words:
         project that returns one, `<objects>` for a call of a class that creates one, `<owners>` and
         `<clearing>` for a class derived from such a class or from one that clears an attribute,
         `<closing>` for a function that ends something, `<unawaited>` for a call of a coroutine
-        function of the file without an `await`, `<filling>` for `self.x = await` after an `if`, and
-        `<updating>` for `self.x -= n` or `self.x = n + 1`.
+        function of the file without an `await`, `<filling>` for `self.x = await` after an `if`,
+        `<updating>` for `self.x -= n` or `self.x = n + 1`, and `<entries>` for `key in self.x` before the
+        removal of an entry.
         """
         known = self._known.get(alternatives)
         if known is None:
@@ -90,6 +92,9 @@ class Words:
                 return any(map(_fills, _FILLED.finditer(self._text)))
             case "<updating>":
                 return "await " in self._text and _UPDATED.search(self._text) is not None
+            case "<entries>":
+                taking = map(self._text.__contains__, ("del self.", ".pop(", ".remove("))
+                return any(taking) and _ENTRY.search(self._text) is not None
             case "<closing>":
                 return has_closing(self._text.encode())
         raise ValueError(word)
