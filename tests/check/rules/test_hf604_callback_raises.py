@@ -145,3 +145,33 @@ def test_a_future_that_a_callback_sets_is_set_for_a_cancelled_task_too() -> None
         )
         == []
     )
+
+
+def test_a_coroutine_that_suspends_before_it_cancels_and_clears() -> None:
+    source = JOBS.replace(
+        "    def forget(self):\n",
+        "    async def stop(self):\n        await self.tell()\n"
+        "        for task in self.live.values():\n            task.cancel()\n        {between}\n",
+    )
+    assert lines(source.format(between="pass")) == [6]
+    assert lines(source.format(between="await gather(*self.live.values())")) == []
+
+
+PASSED_ON = """\
+import functools
+def done({parameters}):
+    error = task.exception()
+    if error is None:
+        future.set_result(task.result())
+def start(task, future):
+    task.add_done_callback(functools.partial(done, {bound}))
+"""
+
+
+def test_a_partial_callback_reads_the_exception_of_the_task() -> None:
+    assert lines(PASSED_ON.format(parameters="future, task", bound="future")) == [3]
+    assert lines(PASSED_ON.format(parameters="future, task, x", bound="future")) == []
+    guarded = PASSED_ON.format(parameters="future, task", bound="future").replace(
+        "    error =", "    if task.cancelled(): return\n    error ="
+    )
+    assert lines(guarded) == []

@@ -78,14 +78,15 @@ def _evaluate(module: Module, change: Change) -> Iterator[Finding]:
 
 
 def _cancels_before(other: Change) -> bool:
-    """Whether a coroutine cancels the tasks and clears the container before it suspends: the callbacks
-    run after that."""
+    """Whether a coroutine cancels the tasks and clears the container without a suspension between: the
+    callbacks run after that."""
     flow = other.function.flow
     step = flow.of(other.node)
-    if any(each.suspends and flow.reaches(each, step) for each in flow.nodes):
-        return False
     return any(
-        each.kind == "cancel" and each.root == other.name and flow.reaches(each.step, step)
+        each.kind == "cancel"
+        and each.root == other.name
+        and flow.reaches(each.step, step)
+        and not flow.suspends_between(each.step, step)
         for each in operations(other.function)
     )
 
@@ -130,6 +131,7 @@ def _guarded(function: Function, node: ast.AST, name: str) -> bool:
 
 def _reads_exception(module: Module, callback: Function, call: ast.Call) -> Iterator[Finding]:
     own = callback.parameters[1:] if callback.self_name else callback.parameters
+    own = own[_bound(call) :]
     if len(own) != 1 or _tests_cancelled(callback):
         return
     task = next(iter(own))
@@ -160,6 +162,14 @@ def _reads_exception(module: Module, callback: Function, call: ast.Call) -> Iter
             related(module, call, "the callback is added here"),
             related(module, passed, "not reached if the task was cancelled"),
         )
+
+
+def _bound(call: ast.Call) -> int:
+    """How many arguments `add_done_callback(partial(callback, x))` binds before that of the task."""
+    match call.args:
+        case [ast.Call(func, [_, *bound]), *_] if last_name(func) == "partial":
+            return len(bound)
+    return 0
 
 
 def _passes_on(callback: Function) -> ast.Call | None:
