@@ -243,10 +243,6 @@ def test_nothing_but_a_cancellation_leaves_a_wait() -> None:
     [
         ("asyncio.wait({task}, timeout=1)", "listen()"),
         ("done, _ = await asyncio.wait({task}, timeout=1)", "done = await job.wait({task})"),
-        (
-            "done, _ = await asyncio.wait({task}, timeout=1)",
-            "await asyncio.wait({task}); done = check()",
-        ),
     ],
 )
 def test_an_error_of_another_await_leaves_the_task(old: str, new: str) -> None:
