@@ -99,3 +99,32 @@ class Bot:
             old.cancel()
         self.tasks[user] = asyncio.create_task(self.capture(user, text))
 """) == [14]
+
+
+WORKER = """\
+import asyncio
+
+class Worker:
+    async def work(self, message):
+        try:
+            await asyncio.sleep(1)
+        finally:
+            self.edits.append(message)
+
+    async def run(self):
+        while True:
+            {received}
+            if message.is_cancel:
+                self.tasks[message.cancelled].cancel()
+            else:
+                self.tasks[{key}] = asyncio.create_task(self.work(message))
+"""
+
+
+def test_silent_for_the_number_of_a_received_message() -> None:
+    received = "envelope = await self.receive()\n            message = envelope.message"
+    assert not findings(WORKER.format(received=received, key="message.token"))
+    assert not findings(WORKER.format(received=received, key="message.head.request_id"))
+    assert findings(WORKER.format(received=received, key="message.user"))
+    assert findings(WORKER.format(received="message = self.last()", key="message.token"))
+    assert findings(WORKER.format(received="message = message", key="message.token"))

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from handfast._check.model.operations.effects import Effect, effects, is_direct
 from handfast._check.model.operations.guards import enclosing_steps, tests_around
 from handfast._check.model.operations.operations import Operation, operations
+from handfast._check.model.syntax.ancestors import contains
 from handfast._check.model.syntax.call_graph import members, resolve_in, runs
 from handfast._check.model.syntax.control_flow import Step
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Class, Module
+from handfast._check.model.syntax.names import dotted
 from handfast._check.model.tasks.creation import Retention, TaskCreation, creation_in
 from handfast._check.model.tasks.records import record_of
 
 # Functions that never return the same key twice.
 _FRESH = {"uuid1", "uuid4", "uuid7", "id", "next", "object", "token_hex", "token_urlsafe", "time",
           "time_ns", "monotonic", "get_ident", "current_task", "random", "randint"}  # fmt: skip
+# What tells received messages from each other.
+_NUMBERED = re.compile(r"(?:\w*_)?(?:id|uuid|token|tag|sequence)")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -242,9 +247,23 @@ def _is_fresh(function: Function, node: ast.AST) -> bool:
         case ast.Name(name):
             return not _may_repeat(function, name)
         # `self._tasks[self._count] = ...`, where `self._count += 1` is in the same function.
-        case ast.Attribute():
-            return _is_counted(function, node)
+        case ast.Attribute(_, name):
+            return _is_counted(function, node) or (
+                _NUMBERED.fullmatch(name) is not None and _is_received(function, _root(node))
+            )
     return False
+
+
+def _is_received(function: Function, name: str, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether a variable holds what an `await` has returned in this function, or a part of that."""
+    return name not in seen and any(
+        contains([value], ast.Await) or _is_received(function, _root(value), seen | {name})
+        for value in function.assigned.get(name, ())
+    )
+
+
+def _root(node: ast.expr) -> str:
+    return dotted(node).partition(".")[0]
 
 
 def _may_repeat(function: Function, name: str) -> bool:
