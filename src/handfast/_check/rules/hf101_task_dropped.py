@@ -41,7 +41,7 @@ from handfast._check.model.tasks.creation import (
 )
 from handfast._check.model.tasks.endless import endless_loop
 from handfast._check.model.tasks.first_completed import left_in_as_completed, lost_tasks
-from handfast._check.model.tasks.makers import made_task, makers_in
+from handfast._check.model.tasks.makers import made_task, maker_names, makers_in
 from handfast._check.model.vocabulary import CALLING_BACK, LOGGING
 from handfast._check.rules.rule import CREATING, Rule, related, report
 
@@ -342,8 +342,9 @@ def _suspends_later(creation: TaskCreation) -> bool:
 
 
 def _dropped_by_caller(module: Module) -> Iterator[Finding]:
-    for function, call in module.calls():
-        made = made_task(function, call)
+    names = maker_names(module)
+    for function, call in module.calls() if names else ():
+        made = made_task(function, call) if last_name(call.func) in names else None
         if made is None or _is_exempt(made) or _is_exempt(made.created):
             continue
         if [each.how for each in made.retentions] != ["dropped"]:

@@ -66,7 +66,7 @@ def check(module: Module) -> Iterator[Finding]:
                 stale = _stale(klass, function, clear.root, clear)
                 if stale is not None:
                     yield _finding(klass, *stale, clear)
-        for function in klass.functions:
+        for function in klass.functions if " in self." in module.source.text else ():
             if function.is_async and not is_close_name(function.name):
                 yield from _entries(klass, function)
 

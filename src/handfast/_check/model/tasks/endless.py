@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from handfast._check.model.operations.operations import operations
-from handfast._check.model.syntax.ancestors import is_true
+from handfast._check.model.syntax.ancestors import is_true, last_name
 from handfast._check.model.syntax.call_graph import awaited_from, members, reached_from, resolve_in
 from handfast._check.model.syntax.children import walk_here
 from handfast._check.model.syntax.function import Function
@@ -167,6 +167,13 @@ def is_end_known(klass: Class, root: str) -> bool:
 def _restarts(klass: Class, root: str) -> tuple[Function, ...]:
     """The methods that end a task of the attribute only to start the next one, and that no close
     method runs: after each of them a task runs."""
+    cancelling = {
+        klass.module.function_around(node)
+        for node in _attributes(klass.module).get(root.removeprefix("self."), ())
+        if last_name(klass.module.parents.get(node)) == "cancel"
+    }
+    if cancelling.isdisjoint(klass.functions):
+        return ()
     creating = {
         creation.function
         for owned in owned_tasks(klass)
@@ -176,10 +183,9 @@ def _restarts(klass: Class, root: str) -> tuple[Function, ...]:
     closing = {each for method in close_methods(klass) for each in reached_from(method)}
     return tuple(
         function
-        for function in members(klass)
-        if function.module is klass.module
+        for function in klass.functions
+        if function in cancelling
         and function not in closing
-        and function.klass is klass
         and _starts_again(klass, function, root, creating)
     )
 
@@ -187,9 +193,7 @@ def _restarts(klass: Class, root: str) -> tuple[Function, ...]:
 def _starts_again(klass: Class, function: Function, root: str, creating: set[Function]) -> bool:
     flow = function.flow
     cancels = [
-        each.step
-        for each in operations(function)
-        if each.root == root and each.kind == "cancel" and each.function is function
+        each.step for each in operations(function) if each.root == root and each.kind == "cancel"
     ]
     if not cancels:
         return False

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from handfast._check.model.syntax.ancestors import last_name
-from handfast._check.model.syntax.call_graph import resolve_anywhere
+from handfast._check.model.syntax.call_graph import resolve_anywhere, resolve_function
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Class, Module
@@ -82,8 +82,9 @@ def _is_unfit(function: Function) -> bool:
 def made_task(function: Function, call: ast.Call) -> MadeTask | None:
     """The task that a call returns, because the function that it calls creates it. Of a coroutine
     function it is the result of the `await`."""
+    # Asked for every call of a file, so it first looks at no more than the name.
     name = last_name(call.func)
-    if not _may_make(function.module, name) or creation_in(function, call) is not None:
+    if name not in maker_names(function.module) or creation_in(function, call) is not None:
         return None
     for callee in _callees(function, call, name):
         created = makers_in(callee.module).get(callee)
@@ -92,21 +93,18 @@ def made_task(function: Function, call: ast.Call) -> MadeTask | None:
     return None
 
 
-def _may_make(module: Module, name: str) -> bool:
-    # Asked for every call of a file, so it looks at no more than the name.
-    project = module.project
-    return name in _maker_names(module) or (
-        project is not None and name in project.task_makers and project.makes_task(name)
-    )
-
-
 @remembered
-def _maker_names(module: Module) -> frozenset[str]:
-    return frozenset(each.name for each in makers_in(module))
+def maker_names(module: Module) -> frozenset[str]:
+    """The names of functions that may return a task: those of the file, and of the project."""
+    own = {each.name for each in makers_in(module)}
+    return frozenset(own if module.project is None else own | module.project.task_makers)
 
 
 def _callees(function: Function, call: ast.Call, name: str) -> Iterator[Function]:
-    found = list(resolve_anywhere(function, call.func))
+    found = list(resolve_function(function, call.func))
+    project = function.module.project
+    if not found and project is not None and project.makes_task(name):
+        found = list(resolve_anywhere(function, call.func))
     if not found and isinstance(call.func, ast.Attribute):
         klass = _class_of(function, call.func.value)
         method = klass.method(name) if klass is not None else None
