@@ -47,7 +47,7 @@ def test_the_wrong_example_is_found_and_the_right_one_is_not() -> None:
         (
             "async def f():\n    c = await connect()\n    try:\n        await g(c)\n"
             "    except OSError:\n        c.close()\n        raise\n",
-            [],
+            [(5, True)],
         ),
         (
             "async def f():\n    c = await connect()\n    try:\n        await g(c)\n"
@@ -300,3 +300,69 @@ async def serve(queue):
     assert findings(
         source.replace("if loop.is_closed():\n            return", "loop.mark_closed()")
     )
+
+
+NARROW = """
+class C:
+    async def f(self, given):
+        {made}
+        try:
+            await self.work({waited})
+        except {kind}:
+            {end}
+            raise Lost
+        {after}
+"""
+
+
+def narrow(
+    kind: str,
+    made: str = "c = await connect()",
+    end: str = "c.close()",
+    waited: str = "c",
+    after: str = "return c",
+) -> str:
+    return NARROW.format(kind=kind, made=made, end=end, waited=waited, after=after)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        narrow("OSError"),
+        narrow("asyncio.TimeoutError"),
+        narrow("(asyncio.TimeoutError, ValueError)"),
+        narrow("asyncio.IncompleteReadError"),
+        narrow("TimeoutError", "c = await asyncio.create_subprocess_exec(given)", "c.kill()"),
+        narrow("Refused", "t = asyncio.create_task(g())", "t.cancel()"),
+        narrow("Refused", "await self.lock.acquire()", "self.lock.release()"),
+        narrow("OSError", "self.busy = True", "self.busy = False", after="self.busy = False"),
+    ],
+)
+def test_a_handler_of_some_errors_is_skipped_as_well(source: str) -> None:
+    assert found(source) == [(7, True)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        narrow("Refused"),  # an answer of the protocol, after which the connection is of no use
+        narrow("(OSError, asyncio.CancelledError)"),
+        narrow("OSError", end="self.close()"),
+        narrow("OSError", made="c = given"),
+        narrow("OSError", made="c = self.get_connection(given)"),
+        narrow("OSError", made="pass"),
+        narrow("asyncio.TimeoutError", "c = asyncio.create_task(g())", "c.cancel()"),
+        narrow("OSError", "c = Queue()", "c.put(1)"),
+        narrow("Refused", "self.busy = True", "self.busy = False", after="self.busy = False"),
+        narrow("OSError") + "        finally:\n            c.close()\n",
+    ],
+)
+def test_a_handler_of_some_errors_that_may_be_right(source: str) -> None:
+    source = source.replace("        return c\n        finally", "        finally")
+    assert found(source) == []
+
+
+def test_the_handlers_of_one_try_are_one_finding() -> None:
+    again = "        except TimeoutError:\n            c.close()\n            raise\n"
+    source = narrow("OSError").replace("        return c", f"{again}        return c")
+    assert found(source) == [(7, True)]

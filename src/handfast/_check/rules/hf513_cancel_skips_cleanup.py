@@ -1,4 +1,4 @@
-"""HF513: clean-up is only in an `except Exception`, and a cancellation does not pass there.
+"""HF513: clean-up is only in a handler of errors, and a cancellation does not pass there.
 
 Reported: a coroutine function acquires something, and a `try` that can suspend closes or releases it in
 an `except Exception` that raises again, which shows that an error must not leave it open; a
@@ -9,8 +9,10 @@ created and that only the handler cancels, and for what the `try` opens by the n
 `try`, and reset after it and in the handler; and for a counter, an attribute or an entry of a dict that is
 set before the `try`, and taken back in a handler that raises again. Also where the handler only sets a
 flag, and a `finally` releases something if that is set.
+A handler of time-outs, of `OSError` or `ConnectionError` counts as well, if it does not close the object
+itself; for a lock that the function has acquired and for a task that it has created, one of any error.
 Not reported: where a `finally`, a handler of `BaseException` or `CancelledError`, or a `try` around it
-releases it as well, and where nothing in the `try` suspends.
+releases it as well, where nothing in the `try` suspends, and where the `try` awaits what is cancelled.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from handfast._check.model.syntax.ancestors import (
     AnyTry,
     ancestors,
     calls_in,
+    last_name,
     nodes_in,
 )
 from handfast._check.model.syntax.function import Function, names_in
@@ -42,14 +45,20 @@ _RELEASED = re.compile(
 )
 _OPENING = re.compile(r"(?:\w+_)?(?:connect|open|start)|__aenter__")
 _PLAIN = {"Exception", "builtins.Exception"}
-_FAILURES = _PLAIN | {"OSError", "IOError", "EnvironmentError", "ConnectionError"}
+_FAILURES = _PLAIN | {
+    "OSError", "IOError", "EnvironmentError", "ConnectionError", "TimeoutError", "IncompleteReadError",
+}  # fmt: skip
 
 
 def check(module: Module) -> Iterator[Finding]:
     for function in module.functions:
+        reported: set[AnyTry] = set()
         for handler in handlers(function) if function.is_async else ():
-            if not _PLAIN.isdisjoint(handler.kinds):
-                yield from _skipped(handler)
+            # Several handlers of one `try` mostly do the same.
+            if handler.kinds and handler.tried not in reported:
+                for finding in _skipped(handler):
+                    reported.add(handler.tried)
+                    yield finding
             if not _FAILURES.isdisjoint(handler.kinds):
                 yield from _unflagged(handler)
 
@@ -72,15 +81,17 @@ def _skipped(handler: Handler) -> Iterator[Finding]:
     if _raises_at_end(handler.node):
         released = _released(function, handler.node.body)
         names = [name for name in released if _is_open_at(function, tried, name)]
+        if not _is_plain(handler):
+            names = [each for each in names if _is_for_all_errors(handler, each, released[each])]
     else:
         released = _ended_tasks(function, tried, handler.node.body)
-        names = list(released)
-    if not names:
+        names = list(released) if _is_plain(handler) else []
+    if not names and (_is_plain(handler) or _is_of_failures(handler)):
         flags = list(_flag_kept(handler, wait))
         yield from flags
-        if not flags and _raises_at_end(handler.node):
+        if not flags and _is_plain(handler) and _raises_at_end(handler.node):
             yield from _state_kept(handler, wait)
-    elif not _is_released_around(function, tried, set(names)):
+    elif names and not _is_released_around(function, tried, set(names)):
         name = names[0]
         what = (
             "the object is not closed"
@@ -91,11 +102,57 @@ def _skipped(handler: Handler) -> Iterator[Finding]:
             "HF513",
             function.module,
             handler.node.type or handler.node,
-            f"A cancellation at the `await` on line {line_of(wait)} skips this `except Exception`, so "
-            f"{what} then: use `except BaseException`, or a `finally`",
+            f"A cancellation at the `await` on line {line_of(wait)} skips {_described(handler)}, so "
+            f"{what} then: {_advice(handler)}",
             related(function.module, wait, "the CancelledError is raised here"),
             related(function.module, released[name], "released here, for an error only"),
         )
+
+
+def _is_plain(handler: Handler) -> bool:
+    return not _PLAIN.isdisjoint(handler.kinds)
+
+
+def _advice(handler: Handler) -> str:
+    if _is_plain(handler):
+        return "use `except BaseException`, or a `finally`"
+    return "do it in an `except BaseException` that raises again, or in a `finally`"
+
+
+def _described(handler: Handler) -> str:
+    names = [each.rpartition(".")[2] for each in handler.kinds]
+    if _is_plain(handler):
+        return "this `except Exception`"
+    return f"this `except {names[0]}`" if len(names) == 1 else "this handler"
+
+
+def _is_for_all_errors(handler: Handler, name: str, end: ast.Call) -> bool:
+    """Whether what a handler of a few errors releases has to be released after any other, too."""
+    function = handler.function
+    if last_name(end.func) in ("cancel", "cancel_task"):
+        waited = {each for wait in awaits_in(handler.tried.body) for each in names_in(wait)}
+        if name in waited:
+            return False  # the `await` passes the cancellation on
+        if any(any_creation_in(function, each) for each in function.assigned.get(name, ())):
+            return True
+    if name.startswith("self."):
+        return True  # a lock that the function has acquired
+    made = function.assigned.get(name, ())
+    if name == function.self_here or any(_is_found(function, each) for each in made):
+        return False
+    return _is_of_failures(handler)
+
+
+def _is_found(function: Function, value: ast.expr) -> bool:
+    """Whether a value was there before: a name, or what `get_node()` returns."""
+    if isinstance(value, ast.Call):
+        return last_name(value.func).startswith("get")
+    return not isinstance(value, ast.Await)
+
+
+def _is_of_failures(handler: Handler) -> bool:
+    """Whether a handler catches an error that any connection may have, and not one of a protocol."""
+    return not _FAILURES.isdisjoint(each.rpartition(".")[2] for each in handler.kinds)
 
 
 def _unflagged(handler: Handler) -> Iterator[Finding]:
@@ -229,7 +286,7 @@ def _flag_kept(handler: Handler, wait: ast.AST) -> Iterator[Finding]:
             "HF513",
             function.module,
             handler.node.type or handler.node,
-            f"A cancellation at the `await` on line {line_of(wait)} skips this `except Exception`, so "
+            f"A cancellation at the `await` on line {line_of(wait)} skips {_described(handler)}, so "
             f"`{name}` stays {was[1]} for ever: use a `finally`",
             related(function.module, was[0], "set here"),
             related(function.module, node, "reset here, for an error only"),
@@ -383,8 +440,8 @@ RULE = Rule(
     "HF513",
     check,
     needs=(
-        "except Exception|Exception,|, Exception|except OSError|OSError,|, OSError|IOError|ConnectionError"
-        "|EnvironmentError",
+        "except Exception|Exception,|, Exception|OSError|IOError|ConnectionError|EnvironmentError"
+        "|TimeoutError|IncompleteReadError|create_task|ensure_future|.acquire(",
         "async ",
         "|".join(f"{each}(" for each in sorted({*_RELEASING, "closed", "cancel_task"}))
         + "|= True|-= 1|= None|pop(|del self",
