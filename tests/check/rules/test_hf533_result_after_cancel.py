@@ -279,3 +279,65 @@ def test_a_callback_sets_the_future_that_it_is_given() -> None:
 def test_a_class_without_a_constructor_keeps_no_future() -> None:
     source = OBJECT.format(give="Protocol(1, future)", lost="self.future.set_result(True)")
     assert found(source.replace("__init__", "start")) == []
+
+
+FIELD = """
+import asyncio, concurrent.futures
+from typing import NamedTuple, Optional
+class Request(NamedTuple):
+    key: str
+    future: {declared}
+class C:
+    async def ask(self, key):
+        {ask}
+    def received(self, x):
+        for request in self.queue:
+            {set}
+"""
+ASK = "request = Request(key, self.new()); self.queue.append(request); return await request.future"
+SET = "request.future.set_result(x)"
+
+
+def field(
+    declared: str = "asyncio.Future", ask: str = ASK, sets: str = SET
+) -> list[tuple[int, bool]]:
+    return found(FIELD.format(declared=declared, ask=ask, set=sets))
+
+
+@pytest.mark.parametrize(
+    "declared", ["asyncio.Future[str]", "Optional[asyncio.Future]", '"asyncio.Future[str]"']
+)
+def test_the_future_in_a_field_of_another_object(declared: str) -> None:
+    assert field(declared) == [(12, True)]
+    assert field(declared, sets=f"{SET} if x else request.future.set_exception(x)") == [(12, True)]
+    assert field(declared, ASK.replace("await request.future", "request.future")) == [(12, True)]
+    waiting = ASK.replace("await request.future", "await asyncio.wait_for(request.future, 5)")
+    assert field(declared, waiting) == [(12, True)]
+
+
+def test_a_future_that_gets_into_a_field_by_its_name() -> None:
+    ask = "f = asyncio.Future(); self.queue.append(Request(key, future=f)); return await f"
+    assert field("object", ask) == [(12, True)]
+    assert field("object", ask.replace("asyncio.Future()", "self.new()")) == []
+    assert field("object", ask.replace("Request(key, future=f)", "Request(key, f)")) == []
+    source = FIELD.format(
+        declared="object",
+        ask="future = asyncio.Future(); self.put(key, future); return future",
+        set=SET,
+    )
+    put = (
+        "    def put(self, key, future: asyncio.Future):\n"
+        "        queue.append(Request(key, future=future))\n"
+    )
+    assert found(source + put) == [(12, True)]
+    assert found(source + put.replace(": asyncio.Future", "")) == []
+
+
+def test_a_field_whose_future_is_not_known_to_be_cancelled() -> None:
+    assert field("concurrent.futures.Future") == []
+    assert field("'not an annotation ['") == []
+    assert field(sets="if not request.future.done(): " + SET) == []
+    assert field(sets="with suppress(asyncio.InvalidStateError): " + SET) == []
+    assert field(sets="request.other.set_result(x)") == []
+    assert field(ask="self.queue.append(Request(key, self.new()))") == []
+    assert field(ask=ASK.replace("await request.future", "await request.other")) == []

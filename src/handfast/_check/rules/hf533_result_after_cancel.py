@@ -3,7 +3,8 @@
 Reported: a class keeps futures in an attribute, one method awaits them, and another one calls
 `set_result` or `set_exception` on them without a test of `done()` or `cancelled()`. Also
 `call_soon_threadsafe(future.set_result, x)` of a future that the function awaits; a function awaits or
-returns a future, and a callback inside it, or the object or callback that gets the future, sets it; and a
+returns a future, and a callback inside it, or the object or callback that gets the future, sets it; a
+function sets the future in a field of another object (`request.future`); and a
 handler that sets a future which its `try` has set before it awaited something else. Pedantic where the
 waiter removes its future in a `finally` or a handler: that leaves one step of the loop.
 Not reported: where the InvalidStateError is handled, and where the future is shielded.
@@ -28,6 +29,7 @@ from handfast._check.model.syntax.ancestors import (
 from handfast._check.model.syntax.function import Function, names_in
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Class, Module
+from handfast._check.model.tasks.future_fields import field_settings
 from handfast._check.model.tasks.handed_futures import (
     SETTING,
     handed_futures,
@@ -45,6 +47,7 @@ _TESTS = {"done", "cancelled"}
 def check(module: Module) -> Iterator[Finding]:
     yield from _scheduled(module)
     yield from _set_by_others(module)
+    yield from _set_in_field(module)
     for function in module.functions:
         yield from _set_twice(function)
     for klass in module.classes.values():
@@ -130,6 +133,27 @@ def _set_by_others(module: Module) -> Iterator[Finding]:
             pedantic=is_withdrawn(handed),
             cause="a future that other code sets",
         )
+
+
+def _set_in_field(module: Module) -> Iterator[Finding]:
+    """`request.future.set_result(x)`, where another function awaits the future of the request."""
+    seen: set[tuple[Function, str]] = set()
+    for field, wait, function, call in field_settings(module):
+        if (function, field) in seen or _tests_done(function):
+            continue
+        if not _is_handled(function, call):
+            seen.add((function, field))
+            verb = "awaited" if isinstance(wait, ast.Await) else "returned"
+            yield report(
+                "HF533",
+                module,
+                call,
+                f"The waiter of this future in `{field}` ({verb} on line {line_of(wait)}) may have been "
+                "cancelled; then the future is done, and this raises InvalidStateError: test "
+                f"`{field}.done()` first",
+                related(module, wait, f"{verb} here"),
+                cause="a future that other code sets",
+            )
 
 
 def _set_twice(function: Function) -> Iterator[Finding]:
@@ -302,5 +326,5 @@ def _removes(function: Function, root: str) -> bool:
 
 
 RULE = Rule(
-    "HF533", check, needs=("set_result|set_exception", "create_future|Future(|set_exception")
+    "HF533", check, needs=("set_result|set_exception", "create_future|Future|set_exception")
 )
