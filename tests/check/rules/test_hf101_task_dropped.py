@@ -746,3 +746,28 @@ async def run(owner):
     assert findings(source) == []
     always = source.replace("owner.start(work) if owner else ", "")
     assert [each.place.line for each in findings(always)] == [7]
+
+
+@pytest.mark.parametrize(
+    ("callback", "expected"),
+    [
+        ("task.add_done_callback(lambda task: print(task))", 1),
+        ("def done(task): print(task)\n    task.add_done_callback(done)", 1),
+        (
+            "def done(x):\n        task = x\n        print(task)\n    task.add_done_callback(done)",
+            1,
+        ),
+        ("def done(x): print(task)\n    task.add_done_callback(done)", 0),  # the real one
+        ("keep(lambda task=task: print(task))", 0),
+        ("def done(*, task=task): print(task)\n    keep(done)", 0),
+        (
+            "def done():\n        nonlocal task\n        print(task)\n        task = 1\n    keep(done)",
+            0,
+        ),
+    ],
+)
+def test_a_callback_with_a_parameter_of_the_same_name_keeps_no_reference(
+    callback: str, expected: int
+) -> None:
+    source = f"import asyncio\ndef f(job):\n    task = asyncio.create_task(job())\n    {callback}\n"
+    assert len(findings(source)) == expected

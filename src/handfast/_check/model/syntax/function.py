@@ -143,8 +143,24 @@ class Function:
 
     def reads(self, name: str) -> Iterator[tuple[Function, ast.Name]]:
         """Where a local name is read, here and in the functions inside, each with the function."""
-        for function in (self, *self.all_inner):
-            yield from ((function, node) for node in function._names_read.get(name, ()))
+        yield from ((self, node) for node in self._names_read.get(name, ()))
+        for inner in self.inner:
+            if not inner._has_its_own(name):
+                yield from inner.reads(name)
+            else:
+                given = inner.node.args
+                for default in (*given.defaults, *given.kw_defaults):
+                    # `def done(task=task)` reads the outer one.
+                    if isinstance(default, ast.Name) and default.id == name:
+                        yield self, default
+
+    def _has_its_own(self, name: str) -> bool:
+        """Whether a name is a parameter or another local name here: `def done(task): ...`."""
+        if name in self.parameters:
+            return True
+        return name in self.local_names and not any(
+            isinstance(node, ast.Nonlocal) and name in node.names for node in self.nodes
+        )
 
     @cached_property
     def _names_read(self) -> dict[str, list[ast.Name]]:

@@ -43,7 +43,10 @@ _RETURNING_TASK = _METHODS | {"create_background_task", "async_create_task"}
 # These may return something else, or nothing. For a dict of tasks that does not matter.
 _TRACKING = _RETURNING_TASK | {"spawn", "async_create_background_task"}
 # A receiver of one of these names is an event loop, whatever its type: parameters have no other mark.
-_LOOP_NAMES = {"loop", "_loop", "event_loop", "_event_loop", "io_loop", "ioloop", "main_loop"}
+_LOOP_NAMES = {
+    "loop", "_loop", "event_loop", "_event_loop", "eventloop", "_eventloop", "asyncio_loop",
+    "_asyncio_loop", "io_loop", "ioloop", "main_loop",
+}  # fmt: skip
 # A function of one of these names returns a loop, in whatever package it is defined.
 _LOOP_GETTERS = {"get_running_loop", "get_event_loop", "new_event_loop"}
 _LOOP_ROOTS = {f"asyncio.{module}{name}()" for module in ("", "events.") for name in _LOOP_GETTERS}
