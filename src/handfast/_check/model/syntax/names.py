@@ -19,7 +19,7 @@ _SIMPLE = frozenset(
 class Names:
     """The imports of one module."""
 
-    __slots__ = ("_known",)
+    __slots__ = ("_known", "_packages")
 
     def __init__(self, tree: ast.Module, package: str = "") -> None:
         self._known: dict[str, str] = {}
@@ -32,6 +32,7 @@ class Names:
                 origin = _absolute(node, package)
                 for name in node.names:
                     self._known[name.asname or name.name] = f"{origin}.{name.name}"
+        self._packages = {part for name in set(self._known.values()) for part in _prefixes(name)}
 
     def known(self, name: str) -> str:
         """The full name of an imported name; empty if it is not imported."""
@@ -39,7 +40,7 @@ class Names:
 
     def imports(self, package: str) -> bool:
         """Whether anything is imported from a package."""
-        return any(f"{each}.".startswith(f"{package}.") for each in self._known.values())
+        return package in self._packages
 
     def resolve(self, node: ast.expr) -> str:
         """The full name of an expression; empty if it is no name."""
@@ -47,6 +48,13 @@ class Names:
         first, dot, rest = text.partition(".")
         known = self._known.get(first)
         return f"{known}{dot}{rest}" if known else text
+
+
+def _prefixes(name: str) -> Iterator[str]:
+    """`a.b.c`, `a.b` and `a`."""
+    while name:
+        yield name
+        name = name.rpartition(".")[0]
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.AST]:
