@@ -47,7 +47,10 @@ class Words:
     def is_of_trio(self) -> bool:
         """Whether the file imports trio, and neither asyncio nor anyio."""
         text = self._text
-        return _TRIO.search(text) is not None and "asyncio" not in text and "anyio" not in text
+        # The plain searches are faster than the expression, and each settles most files.
+        if "asyncio" in text or "anyio" in text or "trio" not in text:
+            return False
+        return _TRIO.search(text) is not None
 
     def has(self, alternatives: str) -> bool:
         """Whether the file has one of the words, which are separated by `|`.

@@ -37,7 +37,10 @@ _PLAIN = {
 _METHODS = {"create_task", "ensure_future"}
 _LAST = _METHODS | {"async", "Task"}
 # `spawn = loop.create_task`, at the end of a line. Without it, no name is looked up.
-_NAMED = re.compile(r"\b(?:create_task|ensure_future)[ \t]*$", re.MULTILINE)
+# Two expressions that begin with a literal, which is found quickly.
+_NAMED = tuple(
+    re.compile(rf"{name}[ \t]*$", re.MULTILINE) for name in ("create_task", "ensure_future")
+)
 # Methods of a loop, a group or a framework that return a task.
 _RETURNING_TASK = _METHODS | {"create_background_task", "async_create_task"}
 # These may return something else, or nothing. For a dict of tasks that does not matter.
@@ -175,7 +178,12 @@ def _is_named_creator(function: Function, func: ast.Name) -> bool:
 
 @remembered
 def _names_creator(module: Module) -> bool:
-    return _NAMED.search(module.source.text) is not None
+    text = module.source.text
+    return any(
+        not (text[: found.start()][-1:].isalnum() or text[: found.start()].endswith("_"))
+        for each in _NAMED
+        for found in each.finditer(text)
+    )
 
 
 def _creates_tracked(call: ast.Call) -> bool:
