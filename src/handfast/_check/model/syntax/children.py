@@ -80,4 +80,11 @@ _PARTS: dict[type[ast.AST], _Parts] = {
     ast.Return: lambda node: () if node.value is None else (node.value,),
     ast.arg: lambda node: () if node.annotation is None else (node.annotation,),
     ast.If: lambda node: (node.test, *node.body, *node.orelse),
+    ast.FormattedValue: lambda node: (
+        (node.value,) if node.format_spec is None else (node.value, node.format_spec)
+    ),
+    ast.Starred: lambda node: (node.value,),
+    ast.IfExp: lambda node: (node.test, node.body, node.orelse),
+    ast.ImportFrom: lambda node: node.names,
+    ast.Import: lambda node: node.names,
 }
