@@ -20,6 +20,7 @@ from handfast._check.finding import Finding
 from handfast._check.model.syntax.ancestors import ancestors, contains
 from handfast._check.model.syntax.call_graph import awaited_from
 from handfast._check.model.syntax.function import Function, names_in
+from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Class, Module
 from handfast._check.model.syntax.project import ended_names
 from handfast._check.model.tasks.creation import Retention, TaskCreation, task_creations
@@ -145,11 +146,9 @@ def _only_grows(module: Module, creation: TaskCreation, retention: Retention) ->
     ):
         return None
     starts = []
-    for node in ast.walk(module.source.tree):
-        name = _named(node, first)
-        if name != plain:
+    for node in _nodes_by_name(module).get(plain, ()):
+        if not _named(node, first):
             continue
-        assert isinstance(node, (ast.Attribute, ast.Name))
         if isinstance(node.ctx, ast.Load):
             if not _stays(module, node) or _is_batch(module, node):
                 return None
@@ -169,11 +168,22 @@ def _is_iterated_elsewhere(module: Module, plain: str) -> bool:
     return not (plain.startswith("_") and plain in ended_names(module.source.text.encode()))
 
 
-def _named(node: ast.AST, first: str) -> str:
-    """The name of an attribute or of a plain name, depending on which is searched."""
-    if isinstance(node, ast.Attribute):
-        return node.attr  # of any object: `module.tasks.clear()` counts, too
-    return node.id if isinstance(node, ast.Name) and first == "" else ""
+@remembered
+def _nodes_by_name(module: Module) -> dict[str, list[ast.Attribute | ast.Name]]:
+    """The attributes and plain names of a file, by their last names."""
+    found: dict[str, list[ast.Attribute | ast.Name]] = {}
+    for node in module.parents:
+        if isinstance(node, ast.Attribute):
+            found.setdefault(node.attr, []).append(node)
+        elif isinstance(node, ast.Name):
+            found.setdefault(node.id, []).append(node)
+    return found
+
+
+def _named(node: ast.Attribute | ast.Name, first: str) -> bool:
+    """Whether a node may name the container: an attribute of any object, as in `module.tasks.clear()`,
+    or a plain name if that is searched."""
+    return isinstance(node, ast.Attribute) or first == ""
 
 
 def _stays(module: Module, node: ast.expr) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from handfast._check.finding import Finding
 from handfast._check.model.operations.operations import Operation, operations
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.owned import owned_tasks
 from handfast._check.rules.rule import Rule, related, report
@@ -30,6 +31,7 @@ def check(module: Module) -> Iterator[Finding]:
                 yield from _evaluate(module, function)
 
 
+@remembered
 def _reads_outcome(function: Function) -> bool:
     return any(isinstance(each, ast.Attribute) and each.attr in _OUTCOME for each in function.nodes)
 
