@@ -111,3 +111,55 @@ def test_the_wrong_example_is_found_and_the_right_one_is_not() -> None:
 )
 def test_lookups_before_an_await(source: str, expected: list[tuple[int, bool]]) -> None:
     assert found(source) == expected
+
+
+LIMITS = """\
+class Pool:
+    async def get(self, limit):
+        {body}
+"""
+OPEN = "self._all.append(await self.connect())"
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        (f"if len(self._all) < limit:\n            {OPEN}", 4),
+        ("if len(self._all) < limit:\n            new = await self.connect()\n"
+         "            self._all.add(new)", 5),
+        ("if len(self._all) >= limit:\n            raise RuntimeError\n"
+         "        new = await self.connect()\n        self._all.append(new)", 6),
+        ("if self._active < limit:\n            await self.log()\n            self._active += 1", 5),
+        ("if self._active >= limit:\n            return\n        await self.log()\n"
+         "        self._active += 1", 6),
+    ],
+)  # fmt: skip
+def test_a_limit_that_is_tested_before_an_await_is_found(body: str, line: int) -> None:
+    found = findings(LIMITS.format(body=body))
+    assert [(each.place.line, each.pedantic) for each in found] == [(line, False)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if len(self._all) < limit:\n            self._all.append(1)\n        await self.log()",
+        f"async with self._lock:\n            if len(self._all) < limit:\n                {OPEN}",
+        "if self._active < limit:\n            self._active += 1\n            await self.log()",
+        "if len(self._all) < limit:\n            new = await self.connect()\n"
+        "            if len(self._all) < limit:\n                self._all.append(new)",
+        f"if len(self._all) > limit:\n            {OPEN}",
+        f"if len(self._other) < limit:\n            {OPEN}",
+        f"if self._all:\n            {OPEN}",
+        OPEN,
+        "if self._active < limit:\n            await self.log()\n            self._other += 1",
+        "if self._all < limit:\n            await self.log()\n            self._all.append(1)",
+    ],
+)
+def test_a_limit_that_holds_is_not_reported(body: str) -> None:
+    assert findings(LIMITS.format(body=body)) == []
+
+
+def test_a_worker_that_opens_one_after_the_other_keeps_its_limit() -> None:
+    source = LIMITS.format(body=f"if len(self._all) < limit:\n            {OPEN}")
+    worker = "    async def run(self):\n        while True:\n            await self.get(3)\n"
+    assert findings(source + worker) == []

@@ -4,7 +4,8 @@ Reported: a coroutine method tests whether an attribute is set, and if not, stor
 from a call that opens something (`connect`, `create_pool`, ...), without a lock, while the class also
 closes the attribute: the value that is overwritten is never closed. Pedantic: other values.
 Also an update that another caller's update is lost in: `n = self.count`, an `await`, `self.count = n + 1`;
-and a test whether enough is left (`if self.seats >= n`), an `await`, and then `self.seats -= n`.
+a test whether enough is left (`if self.seats >= n`), an `await`, and then `self.seats -= n`; and a test
+of a limit (`if len(self.pool) < n`), an `await`, and then `self.pool.append(...)` or `self.count += 1`.
 Not reported: under a lock; where the attribute or a flag is tested or set again between; in start and
 close methods; where all calls are in loops that await each.
 """
@@ -25,6 +26,7 @@ from handfast._check.model.operations.locks import is_new_lock, locks_over
 from handfast._check.model.operations.operations import operations
 from handfast._check.model.syntax.ancestors import ancestors, last_name
 from handfast._check.model.syntax.call_graph import members
+from handfast._check.model.syntax.control_flow import suspends
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.module import Class, Module
 from handfast._check.model.tasks.method_roles import is_close_name, is_start_name
@@ -36,7 +38,10 @@ _OPENING = re.compile(
 )
 
 
-_STORING = {ast.Assign, ast.AugAssign}
+_CHANGING = {ast.Assign, ast.AugAssign, ast.Call}
+_Comparing = tuple[type[ast.cmpop], ...]
+_MORE: _Comparing = (ast.Gt, ast.GtE)
+_LESS: _Comparing = (ast.Lt, ast.LtE)
 
 
 @once_per_place
@@ -110,17 +115,20 @@ def _new_locks(function: Function, stmt: ast.stmt) -> Iterator[ast.expr]:
 def _updates(klass: Class, function: Function) -> Iterator[Finding]:
     """Where an attribute is read or tested, and changed by that after an `await`."""
     for node in function.nodes:
-        if type(node) not in _STORING:
+        if type(node) not in _CHANGING:
             continue
         match node:
             case ast.Assign([ast.Attribute() as target], ast.BinOp() as value):
                 read = _read_before(function, target, value)
             case ast.AugAssign(ast.Attribute() as target, ast.Sub()):
-                read = _tested_before(function, target, node)
+                read = _tested_before(function, target, node, _MORE, _LESS)
+            case ast.AugAssign(ast.Attribute() as target, ast.Add()):
+                read = _tested_before(function, target, node, _LESS, _MORE)
+            case ast.Call(ast.Attribute(ast.Attribute() as target, "append" | "add"), [_]):
+                read = _tested_before(function, target, node, _LESS, _MORE, of_length=True)
             case _:
                 continue
-        flow = function.flow
-        if read is None or not flow.suspends_between(flow.of(read), flow.of(node)):
+        if read is None or not _suspends_between(function, read, node):
             continue
         root = function.name_of(target)
         if _is_read_again(function, root, read, node) or locks_over(klass, function, node):
@@ -138,6 +146,15 @@ def _updates(klass: Class, function: Function) -> Iterator[Finding]:
         )
 
 
+def _suspends_between(function: Function, read: ast.expr, node: ast.AST) -> bool:
+    """Whether others run after a test and before the change, as in `self.all.append(await connect())`."""
+    flow = function.flow
+    start, goal = flow.of(read), flow.of(node)
+    if flow.suspends_between(start, goal, {start}):
+        return True
+    return flow.reaches(start, goal, {start}) and suspends(node)
+
+
 def _read_before(function: Function, target: ast.Attribute, value: ast.BinOp) -> ast.expr | None:
     """The `self.x` in `n = self.x`, for `self.x = n + 1`. A position that moves by what was read, as that
     of a file, has one reader."""
@@ -149,28 +166,44 @@ def _read_before(function: Function, target: ast.Attribute, value: ast.BinOp) ->
     return None
 
 
-def _tested_before(function: Function, target: ast.Attribute, node: ast.AST) -> ast.expr | None:
-    """The test of an `if` around that compares the attribute with the amount."""
+def _tested_before(
+    function: Function,
+    target: ast.Attribute,
+    node: ast.AST,
+    around: _Comparing,
+    before: _Comparing,
+    *,
+    of_length: bool = False,
+) -> ast.expr | None:
+    """The test of an `if` around, or of a guard before, that compares the attribute with a limit."""
     root = function.name_of(target)
     if not function.own_attribute(target):
         return None
     for test, in_body in tests_around(function, node):
-        match test:
-            case ast.If(ast.Compare(left, [ast.Gt() | ast.GtE()], [_])) if in_body:
-                if function.name_of(left) == root:
-                    return left
-    return _guard_before(function, root, node)
-
-
-def _guard_before(function: Function, root: str, node: ast.AST) -> ast.expr | None:
-    """The test of an `if self.x < n: raise` that stands before, in the body of the function."""
+        if in_body and isinstance(test, ast.If):
+            if (left := _compared(function, test.test, around, root, of_length)) is not None:
+                return left
     for each in function.body:
         match each:
-            case ast.If(ast.Compare(left, [ast.Lt() | ast.LtE()], [_]), [*_, last], []):
-                leaves = isinstance(last, ast.Raise | ast.Return) and each.lineno < line_of(node)
-                if leaves and function.name_of(left) == root:
+            # `if self.x < n: raise` stands before, in the body of the function.
+            case ast.If(guard, [*_, ast.Raise() | ast.Return()], []) if each.lineno < line_of(node):
+                if (left := _compared(function, guard, before, root, of_length)) is not None:
                     return left
     return None
+
+
+def _compared(
+    function: Function, test: ast.expr, ops: _Comparing, root: str, of_length: bool
+) -> ast.expr | None:
+    """The attribute, or its length, if a test compares it in one of these ways."""
+    match test:
+        case ast.Compare(ast.Call(ast.Name("len"), [left]), [op], [_]) if of_length:
+            pass
+        case ast.Compare(left, [op], [_]) if not of_length:
+            pass
+        case _:
+            return None
+    return left if isinstance(op, ops) and function.name_of(left) == root else None
 
 
 def _is_read_again(function: Function, root: str, read: ast.expr, node: ast.AST) -> bool:
@@ -188,4 +221,4 @@ def _sets_first(test: ast.If, stmt: ast.stmt) -> bool:
     return any(isinstance(each, ast.Assign | ast.If | ast.AnnAssign) for each in before)
 
 
-RULE = Rule("HF211", check, needs=("<filling>|<updating>",))
+RULE = Rule("HF211", check, needs=("<filling>|<updating>|<limits>",))

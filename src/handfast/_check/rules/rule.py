@@ -31,6 +31,7 @@ _CALLED = re.compile(r"\n[ \t]*+(?:(?:if|while|not|assert|\w++ =) )*+(?:self\.)?
 _FILLED = re.compile(r"\n[ \t]+self\.\w+(?:\[[^\n]*\])? = await ")
 _UPDATED = re.compile(r"\n[ \t]+self\.\w+ (?:-= |= \w+ [-+*])")
 _ENTRY = re.compile(r"\n[ \t]*+(?:if|elif|while|assert) [^\n]*? in self\.\w")
+_LIMIT = re.compile(r"if (?:len\(self\.\w++\)|self\.\w++) [<>]")
 # The lines before it in which its `if` is looked for.
 _BEFORE = 200
 
@@ -60,8 +61,8 @@ class Words:
         `<clearing>` for a class derived from such a class or from one that clears an attribute,
         `<closing>` for a function that ends something, `<unawaited>` for a call of a coroutine
         function of the file without an `await`, `<filling>` for `self.x = await` after an `if`,
-        `<updating>` for `self.x -= n` or `self.x = n + 1`, and `<entries>` for `key in self.x` before the
-        removal of an entry.
+        `<updating>` for `self.x -= n` or `self.x = n + 1`, `<limits>` for `if self.x < n`, and `<entries>`
+        for `key in self.x` before the removal of an entry.
         """
         known = self._known.get(alternatives)
         if known is None:
@@ -95,6 +96,8 @@ class Words:
                 return any(map(_fills, _FILLED.finditer(self._text)))
             case "<updating>":
                 return "await " in self._text and _UPDATED.search(self._text) is not None
+            case "<limits>":
+                return "await " in self._text and _LIMIT.search(self._text) is not None
             case "<entries>":
                 taking = map(self._text.__contains__, ("del self.", ".pop(", ".remove("))
                 return any(taking) and _ENTRY.search(self._text) is not None
