@@ -221,3 +221,16 @@ def test_silent_for_a_record_that_is_compared_joined_or_of_which_another_field_i
     assert lines(RECORDS.format(end=joined, leave=LEAVE)) == []
     assert lines(RECORDS.format(end="old.timer.cancel()", leave=LEAVE)) == []
     assert lines(RECORDS.format(end="return", leave=LEAVE)) == []
+
+
+def test_silent_where_the_record_of_another_key_is_cancelled() -> None:
+    source = RECORDS.format(end="old.task.cancel()", leave=LEAVE)
+    assert (
+        lines(source.replace("old = self._entries.get(key)", "old = self._entries.get(other)"))
+        == []
+    )
+    assert lines(source.replace("old = self._entries.get(key)", "old = self._entries[key]")) == [15]
+    through = source.replace("old.task.cancel()", "self._entries[key].task.cancel()")
+    assert lines(through) == [15]
+    # What the method of a record does is not known.
+    assert lines(source.replace("old.task.cancel()", "old.cancel()")) == []

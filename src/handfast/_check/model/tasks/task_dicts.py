@@ -124,11 +124,20 @@ def cancelled_unjoined(klass: Class | None, store: TaskDictStore) -> Effect | No
 
 
 def _is_of_task(cancel: Operation, store: TaskDictStore) -> bool:
-    if is_direct(cancel):
-        return True
+    """Whether a cancel is that of an old task: of any in the dict, or in the record with this key."""
+    if not store.field:
+        return is_direct(cancel)
     match cancel.node:
-        case ast.Call(ast.Attribute(ast.Attribute(attr=field), _)):
-            return field == store.field
+        case ast.Call(ast.Attribute(ast.Attribute(record, field), _)) if field == store.field:
+            given = (
+                store.function.assigned.get(record.id, ()) if isinstance(record, ast.Name) else ()
+            )
+            found = {each for part in (record, *given) for each in ast.walk(part)}
+            key = ast.unparse(store.key)
+            return any(
+                lookup in found and ast.unparse(looked_up) == key
+                for lookup, looked_up in key_lookups(store.function, store.container)
+            )
     return False
 
 
