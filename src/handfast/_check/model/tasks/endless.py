@@ -272,22 +272,28 @@ def _named_in(module: Module) -> frozenset[str]:
     return _strings(module) | ended_names(module.source.text.encode())
 
 
-@remembered
 def _strings(module: Module) -> frozenset[str]:
-    return frozenset(
-        node.value
-        for node in ast.walk(module.source.tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    )
+    return _strings_and_attributes(module)[0]
+
+
+def _attributes(module: Module) -> dict[str, list[ast.Attribute]]:
+    return _strings_and_attributes(module)[1]
 
 
 @remembered
-def _attributes(module: Module) -> dict[str, list[ast.Attribute]]:
-    found: dict[str, list[ast.Attribute]] = {}
-    for node in ast.walk(module.source.tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            found.setdefault(node.attr, []).append(node)
-    return found
+def _strings_and_attributes(
+    module: Module,
+) -> tuple[frozenset[str], dict[str, list[ast.Attribute]]]:
+    """The strings of a file, and where it reads attributes, by their names."""
+    strings: set[str] = set()
+    attributes: dict[str, list[ast.Attribute]] = {}
+    for node in module.parents:  # every node of the file, without another walk through the tree
+        if isinstance(node, ast.Attribute):
+            if isinstance(node.ctx, ast.Load):
+                attributes.setdefault(node.attr, []).append(node)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            strings.add(node.value)
+    return frozenset(strings), attributes
 
 
 def _exposes(module: Module, node: ast.expr) -> bool:
