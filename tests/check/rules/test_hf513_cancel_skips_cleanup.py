@@ -366,3 +366,45 @@ def test_the_handlers_of_one_try_are_one_finding() -> None:
     again = "        except TimeoutError:\n            c.close()\n            raise\n"
     source = narrow("OSError").replace("        return c", f"{again}        return c")
     assert found(source) == [(7, True)]
+
+
+FLIGHT = """
+class C:
+    async def get(self, key, loop):
+        future = loop.create_future()
+        {store}
+        try:
+            result = await self.load(key)
+            future.set_result(result)
+        except {kind} as e:
+            future.set_exception(e)
+            raise
+        {after}
+"""
+
+
+def flight(
+    store: str = "self._loading[key] = future",
+    kind: str = "Exception",
+    after: str = "return result",
+) -> list[tuple[int, bool]]:
+    return found(FLIGHT.format(store=store, kind=kind, after=after))
+
+
+def test_a_future_for_others_that_only_an_error_ends() -> None:
+    assert flight() == [(9, True)]
+    assert flight(kind="BaseException") == []
+    assert flight(kind="(Exception, CancelledError)") == []
+    assert flight(after="finally:\n            future.cancel()") == []
+    assert flight(store="pass") == [(9, False)]
+    assert found(FLIGHT.format(store="self.x = future", kind="Exception", after="").replace(
+        "loop.create_future()", "self.take()")) == [(9, False)]  # fmt: skip
+
+
+def test_a_future_that_gets_its_result_after_the_try() -> None:
+    source = FLIGHT.format(
+        store="self._loading[key] = future", kind="Exception", after="future.set_result(result)"
+    )
+    assert found(source.replace("            future.set_result(result)\n", "", 1)) == [(8, True)]
+    without = source.replace("future.set_result(result)", "log(result)")
+    assert found(without) == []

@@ -7,7 +7,8 @@ object itself, for a lock of the object that the function has acquired, for a ta
 created and that only the handler cancels, and for what the `try` opens by the name of the method
 (`await self._client.connect()`). For a flag of the object (`self._connecting`) that is set before the
 `try`, and reset after it and in the handler; and for a counter, an attribute or an entry of a dict that is
-set before the `try`, and taken back in a handler that raises again. Also where the handler only sets a
+set before the `try`, and taken back in a handler that raises again. For a future that the function has
+created and stored, and that only the handler fails (pedantic: any other future). Also where the handler only sets a
 flag, and a `finally` releases something if that is set.
 A handler of time-outs, of `OSError` or `ConnectionError` counts as well, if it does not close the object
 itself; for a lock that the function has acquired and for a task that it has created, one of any error.
@@ -26,6 +27,7 @@ from handfast._check.model.syntax.ancestors import (
     TRY,
     AnyTry,
     ancestors,
+    assignments,
     calls_in,
     last_name,
     nodes_in,
@@ -35,6 +37,7 @@ from handfast._check.model.syntax.handlers import Handler, cancel_handlers, hand
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.awaited import awaits_in
 from handfast._check.model.tasks.creation import any_creation_in
+from handfast._check.model.tasks.handed_futures import is_future
 from handfast._check.model.vocabulary import CLOSING
 from handfast._check.rules.rule import Rule, line_of, related, report
 
@@ -86,7 +89,10 @@ def _skipped(handler: Handler) -> Iterator[Finding]:
     else:
         released = _ended_tasks(function, tried, handler.node.body)
         names = list(released) if _is_plain(handler) else []
-    if not names and (_is_plain(handler) or _is_of_failures(handler)):
+    unset = _unset_future(handler) if _is_plain(handler) else None
+    if unset is not None:
+        yield _waits_for_ever(handler, wait, unset)
+    elif not names and (_is_plain(handler) or _is_of_failures(handler)):
         flags = list(_flag_kept(handler, wait))
         yield from flags
         if not flags and _is_plain(handler) and _raises_at_end(handler.node):
@@ -153,6 +159,52 @@ def _is_found(function: Function, value: ast.expr) -> bool:
 def _is_of_failures(handler: Handler) -> bool:
     """Whether a handler catches an error that any connection may have, and not one of a protocol."""
     return not _FAILURES.isdisjoint(each.rpartition(".")[2] for each in handler.kinds)
+
+
+def _unset_future(handler: Handler) -> ast.Call | None:
+    """Where a handler sets an error on a future that the normal way gives its result."""
+    function, tried = handler.function, handler.tried
+    block = _block_around(function, tried)
+    after = block[block.index(tried) + 1 :] if tried in block else []
+    results = {
+        function.name_of(call.func.value)
+        for call in calls_in([*tried.body, *tried.orelse, *after])
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "set_result"
+    } - {""}
+    for call in calls_in(handler.node.body):
+        match call.func:
+            case ast.Attribute(future, "set_exception") if function.name_of(future) in results:
+                name = function.name_of(future).partition(".")[0]
+                if not _is_released_around(function, tried, {name}):
+                    return call
+    return None
+
+
+def _waits_for_ever(handler: Handler, wait: ast.AST, unset: ast.Call) -> Finding:
+    function = handler.function
+    assert isinstance(unset.func, ast.Attribute)
+    name = function.name_of(unset.func.value)
+    return report(
+        "HF513",
+        function.module,
+        handler.node.type or handler.node,
+        f"A cancellation at the `await` on line {line_of(wait)} skips this `except Exception`, so `{name}` "
+        "is never set, and its waiters wait for ever: catch CancelledError as well, cancel the future, "
+        "and raise it again",
+        related(function.module, wait, "the CancelledError is raised here"),
+        related(function.module, unset, "set here, for an error only"),
+        # Others are mostly set by a task of its own, which only ends with the program.
+        pedantic=not _is_published(function, name),
+    )
+
+
+def _is_published(function: Function, name: str) -> bool:
+    """Whether a function creates a future and stores it for others, who then wait for its own work."""
+    return any(is_future(function, value) for value in function.assigned.get(name, ())) and any(
+        isinstance(value, ast.Name) and value.id == name and not isinstance(target, ast.Name)
+        for node in function.nodes
+        for target, value in assignments(node)
+    )
 
 
 def _unflagged(handler: Handler) -> Iterator[Finding]:
@@ -444,6 +496,6 @@ RULE = Rule(
         "|TimeoutError|IncompleteReadError|create_task|ensure_future|.acquire(",
         "async ",
         "|".join(f"{each}(" for each in sorted({*_RELEASING, "closed", "cancel_task"}))
-        + "|= True|-= 1|= None|pop(|del self",
+        + "|= True|-= 1|= None|pop(|del self|set_exception(",
     ),
 )
