@@ -274,6 +274,13 @@ def test_a_callback_sets_the_future_that_it_is_given() -> None:
     assert given("loop.add_reader(3, self.received, 1, 2, future)") == []
     assert given("loop.call_later(3, self.received, future)") == []
     assert given("self.received(1)") == []
+    source = OBJECT.format(give="op.then(functools.partial(self.received, future))", lost="pass")
+    threaded = source.replace(
+        "future.set_result(1)", "loop.call_soon_threadsafe(future.set_result, 1)"
+    )
+    assert found(threaded) == [(15, True)]
+    assert found(threaded.replace("(future.set_result, 1)", "(x.set_result, 1)")) == []
+    assert found(threaded.replace("future.set_result, 1", "future.cancel")) == []
 
 
 def test_a_class_without_a_constructor_keeps_no_future() -> None:
@@ -305,7 +312,8 @@ def field(
 
 
 @pytest.mark.parametrize(
-    "declared", ["asyncio.Future[str]", "Optional[asyncio.Future]", '"asyncio.Future[str]"']
+    "declared",
+    ["asyncio.Future[str]", "Optional[asyncio.futures.Future]", '"asyncio.Future[str]"'],
 )
 def test_the_future_in_a_field_of_another_object(declared: str) -> None:
     assert field(declared) == [(12, True)]

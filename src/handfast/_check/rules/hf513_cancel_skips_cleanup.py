@@ -8,8 +8,8 @@ created and that only the handler cancels, and for what the `try` opens by the n
 (`await self._client.connect()`). For a flag of the object (`self._connecting`) that is set before the
 `try`, and reset after it and in the handler; and for a counter, an attribute or an entry of a dict that is
 set before the `try`, and taken back in a handler that raises again. For a future that the function has
-created and stored, and that only the handler fails (pedantic: any other future). Also where the handler only sets a
-flag, and a `finally` releases something if that is set.
+created and stored, and that only the handler fails (pedantic: any other future). Also where the handler
+only sets a flag, and a `finally` releases something if that is set.
 A handler of time-outs, of `OSError` or `ConnectionError` counts as well, if it does not close the object
 itself; for a lock that the function has acquired and for a task that it has created, one of any error.
 Not reported: where a `finally`, a handler of `BaseException` or `CancelledError`, or a `try` around it

@@ -79,7 +79,7 @@ def _is_declared(module: Module, annotation: ast.expr) -> bool:
             return False
     return any(
         isinstance(each, ast.Name | ast.Attribute)
-        and module.names.resolve(each) == "asyncio.Future"
+        and module.names.resolve(each) in ("asyncio.Future", "asyncio.futures.Future")
         for each in ast.walk(annotation)
     )
 

@@ -187,6 +187,12 @@ def _sets(function: Function, name: str) -> Iterator[ast.Call]:
             case ast.Call(ast.Attribute(future, method)) if method in SETTING:
                 if function.name_of(future) == name:
                     yield call
+            # From a thread. One that the function awaits itself is found as such.
+            case ast.Call(
+                ast.Attribute(_, "call_soon_threadsafe"), [ast.Attribute(future, method), *_]
+            ) if method in SETTING:
+                if function.name_of(future) == name and name in function.parameters:
+                    yield call
 
 
 def _is_name(node: ast.expr, name: str) -> bool:
