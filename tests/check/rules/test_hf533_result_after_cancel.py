@@ -204,6 +204,7 @@ def test_a_callback_sets_the_future_that_the_function_awaits() -> None:
         (7, True)
     ]
     assert closure(wait="async with asyncio.timeout(5): await future") == [(7, True)]
+    assert closure(wait="async with self.semaphore: await future") == [(7, True)]
 
 
 def test_a_lambda_sets_the_future_that_the_function_awaits() -> None:

@@ -19,7 +19,7 @@ from handfast._check.model.syntax.ancestors import (
     last_name,
 )
 from handfast._check.model.syntax.call_graph import resolve_function
-from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.function import Function, names_in
 from handfast._check.model.syntax.module import Class, Module
 
 SETTING = frozenset({"set_result", "set_exception"})
@@ -73,11 +73,12 @@ def handed_futures(module: Module) -> Iterator[HandedFuture]:
 def is_withdrawn(handed: HandedFuture) -> bool:
     """Whether something runs between the cancel of the wait and its caller, which may take the future
     away from the other code."""
+    known = {handed.name, *(inner.name for inner in handed.creator.inner)}
     return any(
         isinstance(up, TRY)
         or (
             isinstance(up, ast.With | ast.AsyncWith)
-            and not all("timeout" in ast.unparse(each.context_expr) for each in up.items)
+            and any(not known.isdisjoint(names_in(each.context_expr)) for each in up.items)
         )
         for up in ancestors(handed.creator, handed.wait)
     )
