@@ -260,6 +260,11 @@ def given(give: str, lost: str = "self.future.set_result(True)") -> list[tuple[i
 def test_an_object_sets_the_future_that_it_is_given() -> None:
     assert given("await connect(lambda: Protocol(1, future))") == [(8, True)]
     assert given("Protocol(1, future=future)") == [(8, True)]
+    closing = OBJECT.format(
+        give="t = connect(lambda: Protocol(1, future))", lost="self.future.set_result(True)"
+    ).replace("return await future", "try: await future\n        finally: t.close()")
+    assert found(closing) == [(8, False)]
+    assert found(closing.replace("def lost", "def connection_lost")) == [(8, True)]
     assert given("Protocol(1, future)", lost="pass") == []
     assert given("Protocol(future)") == []
     assert given("Other(1, future)") == []

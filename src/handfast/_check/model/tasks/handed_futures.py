@@ -73,6 +73,8 @@ def handed_futures(module: Module) -> Iterator[HandedFuture]:
 def is_withdrawn(handed: HandedFuture) -> bool:
     """Whether something runs between the cancel of the wait and its caller, which may take the future
     away from the other code."""
+    if handed.setter.name == "connection_lost":
+        return False  # the loop calls it after the `close()` of the transport
     known = {handed.name, *(inner.name for inner in handed.creator.inner)}
     return any(
         isinstance(up, TRY)
