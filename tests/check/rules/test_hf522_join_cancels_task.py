@@ -172,3 +172,47 @@ class Gateway:
 """
     assert findings(source.format(waited="asyncio.wait({self._stopping, other})")) == []
     assert lines(source.format(waited="asyncio.wait({other})")) == [8]
+
+
+ROOM = """
+import asyncio
+class Room:
+    def __init__(self, loop):
+        self._sid = {made}
+    {decorated}async def {name}(self):
+        {wait}
+    def received(self, sid):
+        {sets}
+"""
+
+
+def room(
+    made: str = "loop.create_future()",
+    name: str = "wait_sid",
+    wait: str = "return await self._sid",
+    sets: str = "self._sid.set_result(sid)",
+    decorated: str = "",
+) -> list[int]:
+    source = ROOM.format(made=made, name=name, wait=wait, sets=sets, decorated=decorated)
+    return [each.place.line for each in findings(source) if not each.pedantic]
+
+
+def test_a_future_of_the_object_that_several_callers_await() -> None:
+    assert room() == [7]
+    assert room(made="asyncio.Future[str]()") == [7]
+    assert room(name="sid", decorated="@property\n    ") == [8]
+    assert room(wait="await self._sid; await self._sid") == [7]  # one cause
+
+
+def test_a_future_of_the_object_that_one_waiter_does_not_cancel() -> None:
+    assert room(wait="return await asyncio.shield(self._sid)") == []
+    assert room(wait="async with self._lock: return await self._sid") == []
+    assert room(wait="await asyncio.wait({self._sid})") == []
+    assert room(wait="try: await self._sid\n        except asyncio.CancelledError: raise") == []
+    assert room(name="run") == []  # mostly one caller
+    assert room(name="_wait") == []
+    assert room(made="other()") == []
+    assert room(made="list[int]()") == []
+    assert room(sets="self._other.set_result(sid)") == []
+    assert room(sets="self._sid.set_result(sid); self._sid = asyncio.Future()") == []
+    assert room(wait="self._sid = asyncio.Future(); await self._sid") == []

@@ -5,6 +5,7 @@ Reported, with evidence from two places of one function: the task is created onl
 existing one is awaited and returned (`if key in self._ts: return await self._ts[key]`), and only
 otherwise one is created. So a second caller awaits the task of the first. Also a handler that catches a
 CancelledError and keeps it in an attribute, which another method raises: its callers were not cancelled.
+Also a future that `__init__` creates and another method sets, where a `wait` method or a property awaits it.
 Not reported: `shield` or `wait` around it, a lock held around it, close methods, a waiter that handles
 its own cancellation, and a waiter that first tests whether the task is done.
 """
@@ -15,13 +16,20 @@ import ast
 from collections.abc import Iterator
 
 from handfast._check.finding import Finding
-from handfast._check.model.syntax.ancestors import TRY, ancestors, nodes_in
+from handfast._check.model.syntax.ancestors import (
+    TRY,
+    ancestors,
+    assignments,
+    last_name,
+    nodes_in,
+)
 from handfast._check.model.syntax.children import walk_here
 from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.handlers import cancel_handlers, names_cancellation
 from handfast._check.model.syntax.module import Class, Module
 from handfast._check.model.tasks.awaited import awaits_in, source_attribute, stored_tasks
 from handfast._check.model.tasks.cancel_catches import cancel_catches
+from handfast._check.model.tasks.handed_futures import is_future
 from handfast._check.model.tasks.method_roles import is_close_name
 from handfast._check.rules.rule import Rule, related, report
 
@@ -32,6 +40,7 @@ def check(module: Module) -> Iterator[Finding]:
             yield from _in(function)
     for klass in module.classes.values():
         yield from _kept_for_others(klass)
+        yield from _shared_futures(klass)
 
 
 def _kept_for_others(klass: Class) -> Iterator[Finding]:
@@ -51,6 +60,62 @@ def _kept_for_others(klass: Class) -> Iterator[Finding]:
                         other = raised.get(attr) if attr else None
                         if other is not None and other[0] is not function:
                             yield _kept(function, stmt, catch.head, attr, *other)
+
+
+def _shared_futures(klass: Class) -> Iterator[Finding]:
+    """A future that an object has for its whole life, and that a method for any caller awaits directly."""
+    init = klass.methods.get("__init__")
+    for attr, created in _futures_of_init(init) if init is not None else ():
+        stores = [
+            function
+            for function in klass.functions
+            for node in function.nodes
+            for target, _ in assignments(node)
+            if function.own_attribute(target) == attr
+        ]
+        if stores != [init] or not any(_sets(each, attr) for each in klass.functions):
+            continue
+        for function in klass.functions:
+            if not function.is_async or not _is_waiting(function):
+                continue
+            for node in function.nodes:
+                if (
+                    isinstance(node, ast.Await)
+                    and function.own_attribute(node.value) == attr
+                    and not _is_protected(function, node)
+                ):
+                    yield report(
+                        "HF522",
+                        klass.module,
+                        node,
+                        f"The future in `self.{attr}` is shared by all callers of `{function.name}`, and is "
+                        "awaited directly, so cancelling one of them (a timeout, too) cancels it for all, "
+                        "and it never gets its result: use `await asyncio.shield(...)`",
+                        related(klass.module, created, "created once, here"),
+                    )
+                    return
+
+
+def _is_waiting(function: Function) -> bool:
+    """Whether a method is there to be called by several at once: it waits, by its name, or is a property."""
+    decorators = getattr(function.node, "decorator_list", [])
+    return function.name.startswith("wait") or any(last_name(d) == "property" for d in decorators)
+
+
+def _futures_of_init(init: Function) -> Iterator[tuple[str, ast.AST]]:
+    for node in init.nodes:
+        for target, value in assignments(node):
+            if (attr := init.own_attribute(target)) and is_future(init, value):
+                yield attr, node
+
+
+def _sets(function: Function, attr: str) -> bool:
+    return any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "set_result"
+        and function.own_attribute(call.func.value) == attr
+        for call in function.calls
+    )
 
 
 def _raised_attributes(klass: Class) -> dict[str, tuple[Function, ast.Raise]]:
@@ -222,5 +287,7 @@ def _is_protected(function: Function, node: ast.AST) -> bool:
 
 
 RULE = Rule(
-    "HF522", check, needs=("create_task|_background_task|ensure_future|raise self.", "await")
+    "HF522",
+    check,
+    needs=("create_task|_background_task|ensure_future|raise self.|create_future|Future", "await"),
 )

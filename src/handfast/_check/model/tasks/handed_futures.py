@@ -42,8 +42,13 @@ class HandedFuture(NamedTuple):
 
 def is_future(function: Function, node: ast.expr) -> bool:
     """Whether an expression may be a new future of asyncio."""
-    if not isinstance(node, (ast.Name, ast.Call)):
-        return False
+    match node:
+        case ast.Call(ast.Subscript(kind)):  # `asyncio.Future[str]()`
+            return _FUTURE.fullmatch(f"{function.name_of(kind)}()") is not None
+        case ast.Name() | ast.Call():
+            pass
+        case _:
+            return False
     return any(_FUTURE.fullmatch(root) for root in function.roots(node))
 
 
