@@ -243,3 +243,38 @@ def test_a_cancellation_that_the_function_returns_is_not_lost() -> None:
 )
 def test_a_cancellation_that_is_not_returned_is_lost(old: str, new: str) -> None:
     assert found(REAPED.replace(old, new)) == [(10, True)]
+
+
+SEVERAL = """
+import asyncio
+class C:
+    async def finish(self):
+        {wait}
+        except asyncio.CancelledError:
+            {handler}
+        await self.flush()
+"""
+
+
+@pytest.mark.parametrize("tasks", ["self._tasks", "list(self._tasks.values())", "self.futures"])
+def test_tasks_of_a_container(tasks: str) -> None:
+    together = f"try: await asyncio.gather(*{tasks})"
+    assert found(SEVERAL.format(wait=together, handler="pass")) == [(6, True)]
+    loop = SEVERAL.replace(
+        "        {wait}\n        except",
+        f"        for each in {tasks}:\n          try: await each\n          except",
+    )
+    assert found(loop.format(handler="pass")) == [(7, True)]
+    assert found(loop.format(handler="raise")) == []
+    assert found(loop.format(handler="if asyncio.current_task().cancelling(): raise")) == []
+
+
+def test_what_is_no_container_of_tasks() -> None:
+    for given in ("self._jobs()", "self._calls"):
+        wait = f"try: await asyncio.gather(*{given})"
+        assert found(SEVERAL.format(wait=wait, handler="pass")) == []
+
+
+def test_tasks_of_a_container_that_were_cancelled_before() -> None:
+    wait = "for each in self._tasks: each.cancel()\n        try: await asyncio.gather(*self._tasks)"
+    assert found(SEVERAL.format(wait=wait, handler="pass")) == [(7, False)]

@@ -333,7 +333,6 @@ def test_a_future_that_gets_into_a_field_by_its_name() -> None:
     ask = "f = asyncio.Future(); self.queue.append(Request(key, future=f)); return await f"
     assert field("object", ask) == [(12, True)]
     assert field("object", ask.replace("asyncio.Future()", "self.new()")) == []
-    assert field("object", ask.replace("Request(key, future=f)", "Request(key, f)")) == []
     source = FIELD.format(
         declared="object",
         ask="future = asyncio.Future(); self.put(key, future); return future",
@@ -355,3 +354,76 @@ def test_a_field_whose_future_is_not_known_to_be_cancelled() -> None:
     assert field(sets="request.other.set_result(x)") == []
     assert field(ask="self.queue.append(Request(key, self.new()))") == []
     assert field(ask=ASK.replace("await request.future", "await request.other")) == []
+
+
+KEPT = """
+import asyncio
+class C:
+    async def ask(self, x):
+        future = asyncio.get_running_loop().create_future()
+        {store}
+        {wait}
+    async def run(self):
+        {take}
+        future.set_result(1)
+    async def use(self):
+        {use}
+"""
+
+
+def kept(
+    store: str = "self.asked[x] = future",
+    wait: str = "return await future",
+    take: str = "future = self.asked.pop(1)",
+    use: str = "return 1",
+) -> str:
+    return KEPT.format(store=store, wait=wait, take=take, use=use)
+
+
+@pytest.mark.parametrize(
+    ("store", "take"),
+    [
+        ("await self.asked.put((x, future))", "x, future = await self.asked.get()"),
+        ("self.asked.put_nowait((x, future))", "x, future = await self.asked.get()"),
+        ("self.asked.append((x, future))", "x, future = self.asked.pop()"),
+    ],
+)
+def test_a_container_of_tuples_with_futures(store: str, take: str) -> None:
+    assert found(kept(store, take=take)) == [(10, True)]
+    tested = f"{take}\n        if future.done(): return"
+    assert found(kept(store, take=tested)) == []
+    assert found(kept(store, "await asyncio.shield(future)", take)) == []
+
+
+def test_a_container_of_objects_with_futures() -> None:
+    take = "request = await self.asked.get()"
+    for made in ("Request(x, future)", "Request(future=future)"):
+        source = kept(f"await self.asked.put({made})", take=take)
+        assert found(source.replace("future.set_result", "request.future.set_result")) == [
+            (10, True)
+        ]
+    assert found(kept("await self.asked.put(wrap(future))", take=take)) == []
+
+
+@pytest.mark.parametrize(
+    ("use", "expected"),
+    [
+        ("return await self.ask(2)", [(10, True)]),
+        ("return await asyncio.wait_for(self.ask(2), 5)", [(10, True)]),
+        ("return await asyncio.shield(self.ask(2))", [(10, False)]),
+        ("return 1", [(10, False)]),
+    ],
+)
+def test_a_future_that_callers_get(use: str, expected: list[tuple[int, bool]]) -> None:
+    assert found(kept(wait="return future", use=use)) == expected
+    tested = kept(
+        wait="return future",
+        use=use,
+        take="future = self.asked.pop(1)\n        if future.done(): return",
+    )
+    assert found(tested) == []
+
+
+def test_an_await_before_the_future_is_kept_is_no_evidence() -> None:
+    source = kept("if x: return await future\n        self.asked[x] = future", "return x")
+    assert found(source) == []

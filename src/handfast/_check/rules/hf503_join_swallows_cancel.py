@@ -37,6 +37,7 @@ _COUNTING = {"cancelling", "uncancel", "current_task"}
 # Before the `await` they only tell whether there is something to wait for.
 _ASKING = {"cancelled", "done"}
 _TASK_NAME = re.compile(r"(?i)(?:.*_)?(?:task|fut|future|waiter)(?:_\w+)?")
+_TASKS_NAME = re.compile(r"(?i)(?:self\.)?\w*(?:tasks|futures|futs|waiters)")
 _PASSING = {"wait_for", "shield", "gather"}
 
 
@@ -79,7 +80,11 @@ def _is_task(function: Function, node: ast.expr) -> bool:
             if creation_of(function, node) is not None or _creates_future(function, node):
                 return True
             known = function.assigned.get(name)
-            return not known and _TASK_NAME.fullmatch(name) is not None
+            if not known:
+                return _TASK_NAME.fullmatch(name) is not None
+            return any(map(_TASKS_NAME.fullmatch, function.roots(node)))
+        case ast.Starred(value):
+            return any(map(_TASKS_NAME.fullmatch, function.roots(value)))
         case ast.Attribute() | ast.Subscript():
             attr = source_attribute(function, node) or last_name(node)
             return creation_of(function, node) is not None or bool(_TASK_NAME.fullmatch(attr))

@@ -1,12 +1,13 @@
 """HF533: a result is set on a future without a look whether its waiter was cancelled.
 
-Reported: a class keeps futures in an attribute, one method awaits them, and another one calls
-`set_result` or `set_exception` on them without a test of `done()` or `cancelled()`. Also
+Reported: a class keeps futures in an attribute, one method awaits or returns them, and another one calls
+`set_result` or `set_exception` on them without a test of `done()` or `cancelled()`. The attribute may hold
+tuples or objects with a future each. One that is returned is pedantic, unless the module awaits it. Also
 `call_soon_threadsafe(future.set_result, x)` of a future that the function awaits; a function awaits or
 returns a future, and a callback inside it, or the object or callback that gets the future, sets it; a
-function sets the future in a field of another object (`request.future`); and a
-handler that sets a future which its `try` has set before it awaited something else. Pedantic where the
-waiter removes its future in a `finally` or a handler: that leaves one step of the loop.
+function sets the future in a field of another object (`request.future`); and a handler that sets a future
+which its `try` has set before it awaited something else. Pedantic where the waiter removes its future in a
+`finally` or a handler: that leaves one step of the loop.
 Not reported: where the InvalidStateError is handled, and where the future is shielded.
 """
 
@@ -38,12 +39,14 @@ from handfast._check.model.tasks.handed_futures import (
     local_wait,
 )
 from handfast._check.model.vocabulary import PUTTING_ONE
-from handfast._check.rules.rule import Rule, line_of, related, report
+from handfast._check.rules.rule import Rule, line_of, once_per_place, related, report
 
 _SCHEDULING = {"call_soon", "call_later", "call_at", "call_soon_threadsafe"}
 _TESTS = {"done", "cancelled"}
+_PUTTING = PUTTING_ONE | {"put", "put_nowait"}
 
 
+@once_per_place
 def check(module: Module) -> Iterator[Finding]:
     yield from _scheduled(module)
     yield from _set_by_others(module)
@@ -224,8 +227,20 @@ _STORING = {ast.Assign, ast.AnnAssign, ast.NamedExpr, ast.Call}
 def _stored(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
     yield from assignments(node)
     match node:
-        case ast.Call(ast.Attribute(container, method), [*_, value]) if method in PUTTING_ONE:
-            yield container, value
+        case ast.Call(ast.Attribute(container, method), [*_, value]) if method in _PUTTING:
+            yield from ((container, each) for each in _packed(value))
+
+
+def _packed(value: ast.expr) -> list[ast.expr]:
+    """A value, or the parts of a tuple or of a new object: `queue.put((item, future))`."""
+    match value:
+        case ast.Tuple(parts):
+            return parts
+        case ast.Call(func, parts, keywords) if last_name(func)[:1].isupper() and (
+            parts or keywords
+        ):
+            return [*parts, *(each.value for each in keywords)]
+    return [value]
 
 
 def _own(function: Function, node: ast.expr) -> str:
@@ -248,20 +263,42 @@ def _unguarded(function: Function, root: str) -> Iterator[ast.Call]:
 
 
 def _finding(klass: Class, root: str, calls: list[ast.Call]) -> Iterator[Finding]:
-    waits = [(other, wait) for other in klass.functions for wait in _waits(other, root)]
-    if not waits:
+    held = [(other, wait) for other in klass.functions for wait in _waits(other, root)]
+    given = [(other, node) for other in klass.functions for node in _returns(other, root)]
+    if held:
+        (waiter, wait), what = held[0], "awaits it here"
+        cause = f"The waiter of this future in `{root}` may have been cancelled at the `await`"
+    elif given:
+        (waiter, wait), what = given[0], "returns it here"
+        cause = (
+            f"A caller may have cancelled this future in `{root}`, which it gets from the `return`"
+        )
+    else:
         return
-    waiter, wait = waits[0]
     yield report(
         "HF533",
         klass.module,
         calls[0],
-        f"The waiter of this future in `{root}` may have been cancelled at the `await` on line "
-        f"{line_of(wait)}; then the future is done, and this raises InvalidStateError: test "
-        "`future.done()` first",
-        related(klass.module, wait, f"`{waiter.name}` awaits it here"),
+        f"{cause} on line {line_of(wait)}; then the future is done, and this raises InvalidStateError: "
+        "test `future.done()` first",
+        related(klass.module, wait, f"`{waiter.name}` {what}"),
         *(related(klass.module, each, "set here as well") for each in calls[1:]),
-        pedantic=any(_removes(other, root) for other, _ in waits),
+        pedantic=any(_removes(other, root) for other, _ in held or given)
+        # A caller in another file may shield it.
+        or not (held or waiter.name in _awaited_methods(klass.module)),
+    )
+
+
+@remembered
+def _awaited_methods(module: Module) -> frozenset[str]:
+    """The names of the methods whose results the module awaits: `await client.send(x)`."""
+    return frozenset(
+        last_name(call.func)
+        for function in (module.body, *module.functions)
+        for node in function.nodes
+        if isinstance(node, ast.Await)
+        for call in calls_in([node])
+        if not any(last_name(each.func) == "shield" for each in calls_in([node]))
     )
 
 
@@ -281,19 +318,38 @@ def _is_handled(function: Function, call: ast.Call) -> bool:
     )
 
 
-def _waits(function: Function, root: str) -> Iterator[ast.Await]:
-    # `f = create_future(); self._waiting.append(f); await f` awaits one of `self._waiting`.
+def _returns(function: Function, root: str) -> Iterator[ast.stmt]:
+    """Where a function returns a future that it has stored, to a caller who awaits it."""
+    names = _stored_names(function, root)
+    for node in function.nodes if names else ():
+        match node:
+            case ast.Return(ast.Name(name)) if name in names:
+                yield node
+
+
+def _stored_names(function: Function, root: str) -> dict[str, ast.expr]:
+    """The local names of the futures that a function stores, each with what is stored."""
     stored = [value for other, value in _stores(function) if other == root]
-    names = {*map(function.name_of, stored)} - {""}
+    names = {name: value for value in stored if (name := function.name_of(value))}
     # `self._waiting[key] = future = create_future()`
-    names |= {
-        name
-        for name, values in function.assigned.items()
-        if any(value is each for value in values for each in stored)
-    }
+    for name, values in function.assigned.items() if stored else ():
+        for value in values:
+            if any(value is each for each in stored):
+                names[name] = value
+    return names
+
+
+def _waits(function: Function, root: str) -> Iterator[ast.stmt | ast.Await]:
+    # `f = create_future(); self._waiting.append(f); await f` awaits one of `self._waiting`.
+    names = _stored_names(function, root)
     for node in function.nodes:
         if isinstance(node, ast.Await) and (
-            root in joined(function, node.value) or not names.isdisjoint(names_in(node.value))
+            root in joined(function, node.value)
+            or any(
+                function.flow.reaches(function.flow.of(names[name]), function.flow.of(node))
+                for name in names_in(node.value)
+                if name in names
+            )
         ):
             # Also `wait_for(shield(future), 5)`: the timeout does not cancel the future.
             if any(last_name(call.func) == "shield" for call in calls_in([node])):
