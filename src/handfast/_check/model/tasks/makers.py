@@ -82,7 +82,7 @@ def _is_unfit(function: Function) -> bool:
 def made_task(function: Function, call: ast.Call) -> MadeTask | None:
     """The task that a call returns, because the function that it calls creates it. Of a coroutine
     function it is the result of the `await`."""
-    # Asked for every call of a file, so it first looks at no more than the name.
+    # This runs for every call of a file, so it first looks at no more than the name.
     name = last_name(call.func)
     if name not in maker_names(function.module) or creation_in(function, call) is not None:
         return None
