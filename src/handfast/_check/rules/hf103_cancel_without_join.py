@@ -107,22 +107,31 @@ def _is_over(creation: TaskCreation, names: frozenset[str], cancel: Step) -> boo
     """Whether every path to a cancel has waited for all tasks: then there is nothing to cancel."""
     flow = creation.function.flow
     start = flow.of(creation.call)
-    waits = {
-        flow.of(node)
-        for node in creation.function.nodes
-        if isinstance(node, ast.Await) and _waits_for_all(node.value, names)
-    }
+    known = _waits_for_all(creation.function)
+    waits = {flow.of(node) for name in names for node in known.get(name, ())}
     return start is not None and not flow.reaches(start, cancel, waits)
 
 
-def _waits_for_all(node: ast.expr, names: frozenset[str]) -> bool:
+@remembered
+def _waits_for_all(function: Function) -> dict[str, list[ast.AST]]:
+    """The awaits of a function that wait for all tasks in a name, by that name."""
+    found: dict[str, list[ast.AST]] = {}
+    for node in function.nodes:
+        for name in _all_waited_for(node.value) if isinstance(node, ast.Await) else ():
+            found.setdefault(name, []).append(node)
+    return found
+
+
+def _all_waited_for(node: ast.expr) -> set[str]:
     match node:
         case ast.Call(ast.Attribute(attr="wait" | "gather"), arguments, keywords):
             if any(each.arg in ("timeout", "return_when") for each in keywords):
-                return False
+                return set()
             named = (each for argument in arguments for each in ast.walk(argument))
-            return any(isinstance(each, ast.Name) and each.id in names for each in named)
-    return isinstance(node, ast.Name) and node.id in names
+            return {each.id for each in named if isinstance(each, ast.Name)}
+        case ast.Name(name):
+            return {name}
+    return set()
 
 
 def _only_waits(creation: TaskCreation) -> bool:
@@ -193,7 +202,7 @@ def _closed_under_it(creation: TaskCreation, cancel: ast.Call) -> ast.AST | None
 
 
 def _closes(function: Function, names: set[str]) -> Iterator[ast.Call]:
-    for call in function.calls:
+    for call in function.calls if names else ():
         match call.func:
             case ast.Attribute(ast.Name(name), attr) if name in names and attr in CLOSING:
                 yield call

@@ -15,6 +15,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+from bisect import bisect_right
 from collections.abc import Iterator
 
 from handfast._check.finding import Finding
@@ -97,17 +98,26 @@ def _creates_future(function: Function, node: ast.expr) -> bool:
 
 def _tells_apart(catch: CancelCatch, wait: ast.Await) -> bool:
     function = catch.function
+    telling = _telling(function)
+    if not telling:
+        return False
     waited = {function.name_of(each) for each in ast.walk(wait.value) if isinstance(each, ast.expr)}
     caught = catch.around.body[-1].end_lineno or 0
     # A test after the next `await` is about that one.
-    later = (each.lineno for each in function.nodes if isinstance(each, ast.Await))
-    last = min((line for line in later if line > caught), default=sys.maxsize)
+    later = _await_lines(function)
+    at = bisect_right(later, caught)
+    last = later[at] if at < len(later) else sys.maxsize
     return any(
         isinstance(node, ast.Name)
         or node.attr in _COUNTING
         or (caught < node.lineno <= last and function.name_of(node.value) in waited)
-        for node in _telling(function)
+        for node in telling
     )
+
+
+@remembered
+def _await_lines(function: Function) -> list[int]:
+    return sorted(each.lineno for each in function.nodes if isinstance(each, ast.Await))
 
 
 def _waits_it_out(catch: CancelCatch) -> bool:

@@ -82,7 +82,21 @@ class Flow:
         self, start: Step | None, goal: Step | None, avoiding: Container[Step | None] = ()
     ) -> bool:
         """Whether a path leads from `start` to `goal` with no step to be avoided between."""
-        return any(step is goal for step, _ in self._beyond(start, avoiding, _suspends))
+        if start is None:
+            return False
+        seen: set[Step] = set()
+        todo = [*start.out()]
+        while todo:
+            step = todo.pop()
+            if step is goal:
+                return True
+            if step not in seen:
+                seen.add(step)
+                if step not in avoiding:
+                    todo += step.after
+                    todo += step.raising
+                    todo += step.cancelling
+        return False
 
     def suspends_between(
         self,
