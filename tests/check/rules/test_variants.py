@@ -537,7 +537,7 @@ FUTURE = """\
 from {package} import futures
 class Box:
     def __init__(self): self.ready = futures.Future()
-    async def wait(self): await self.ready
+    async def run(self): await self.ready
     def set(self): self.ready.set_result(1)
 """
 
