@@ -49,6 +49,7 @@ class Store:
         "        with top:\n            async for each in self.all():\n                print(each)",
         "        with mine:\n            async with self.session():\n                pass",
         "        with local:\n            await self.load()",
+        "        with self._lock:\n            yield await self.load()",
         "        with open('x') as file, self._lock:\n            await self.load(file)",
         "        self._lock.acquire()\n        try:\n            await self.load()\n"
         "        finally:\n            self._lock.release()",

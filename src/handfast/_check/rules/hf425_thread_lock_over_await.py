@@ -30,7 +30,7 @@ _REENTRANT = {"RLock", "Condition"}
 def check(module: Module) -> Iterator[Finding]:
     """Locks that keep the event loop from running the task that holds them."""
     for function in module.functions:
-        if function.is_async and not function.is_generator:
+        if function.is_async:
             for node, lock, wait in _held_over(function):
                 kind = _lock_class(function, lock)
                 if kind:
