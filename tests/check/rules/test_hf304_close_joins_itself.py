@@ -95,7 +95,7 @@ def test_the_wrong_example_is_found_and_the_right_one_is_not() -> None:
             "        while True:\n            await g()\n            await self.close()\n"
             "    async def close(self):\n        self._stop()\n        await h()\n"
             "    def _stop(self):\n        self._task.cancel()\n",
-            [],
+            [(13, True)],
         ),
         (
             "import asyncio\nclass C:\n    def start(self):\n"
@@ -123,3 +123,54 @@ def test_a_close_method_that_knows_its_task_is_right() -> None:
     )
     assert found(source) == []
     assert found(source.replace("current_task", "get_running_loop"))
+
+
+TIMER = """
+import asyncio
+class Batch:
+    def add(self, item):
+        self._timer = asyncio.create_task(self._later())
+    async def _later(self):
+        await asyncio.sleep(5)
+        {first}
+        {flush}
+    async def flush(self):
+        {before}
+        {cancel}
+        await self.send()
+    def _reset(self):
+        self._timer.cancel()
+"""
+
+
+def timer(
+    first: str = "log()",
+    flush: str = "await self.flush()",
+    before: str = "log()",
+    cancel: str = "self._timer.cancel()",
+) -> str:
+    return TIMER.format(first=first, flush=flush, before=before, cancel=cancel)
+
+
+def test_a_timer_that_the_method_it_calls_cancels() -> None:
+    assert found(timer()) == [(12, True)]
+    assert found(timer(cancel="self._reset()")) == [(15, True)]
+    (finding,) = findings(timer(cancel="self._reset()"))
+    assert "at its next `await`" in finding.message
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        timer(first="self._timer = None"),
+        timer(first="self._timer = None", cancel="self._reset()"),
+        timer(before="if asyncio.current_task() is self._timer: return"),
+        timer(before="if self._timer is not self.current: return", cancel="self._reset()"),
+        timer(flush="self._reset()"),
+        timer(flush="while True: await self.read(); self._reset()"),
+        timer(flush="await self.read()"),
+        timer(cancel="self._other.cancel()"),
+    ],
+)
+def test_a_timer_that_is_not_cut_short(source: str) -> None:
+    assert found(source) == []

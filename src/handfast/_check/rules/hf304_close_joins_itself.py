@@ -1,11 +1,14 @@
-"""HF304: a task calls the close method of its object, which cancels or awaits that same task.
+"""HF304: a task calls a method of its object which cancels or awaits that same task.
 
 Reported: the body of a task that an object keeps awaits a close method of the object, and this method
-awaits the task, or cancels it and then suspends. A task that a framework tracks counts as well.
+awaits the task, or cancels it and then suspends. A task that a framework tracks counts as well. Also any
+other method that cancels it, as a `flush` that cancels the timer which calls it; if that is a plain
+method, only if the caller suspends after the call.
 Not reported: where the method compares the task or names `current_task`, where it catches
 CancelledError around the `await` (a task that has cancelled itself gets that error there), and where an
-argument of the task's own call (`close(reconnect=True)`) leads past it. Pedantic where the task
-only does so for a value of one type, which another task may handle.
+argument of the task's own call (`close(reconnect=True)`) leads past it, and where the task first
+sets the attribute to None. Pedantic where the task only does so for a value of one type, which another
+task may handle.
 """
 
 from __future__ import annotations
@@ -39,12 +42,19 @@ from handfast._check.rules.rule import OWNING, Rule, line_of, once_per_place, re
 @once_per_place
 def check(module: Module) -> Iterator[Finding]:
     for klass in module.classes.values():
-        methods = [each for each in close_methods_in_file(klass) if each.is_async]
+        methods = _ending_methods(klass)
         for root, creations in _tasks(klass).items() if methods else ():
             bodies = [body for creation in creations for body in bodies_in(klass, creation)]
             run = {function for body in bodies for function, _ in runs(body, klass)}
             for method in (each for each in methods if each in run):
-                calls = [each for each in callers(klass, method) if each[0] in run]
+                calls = [
+                    (function, call)
+                    for function, call in callers(klass, method)
+                    if function in run
+                    and (method.is_async or _goes_on(function, call))
+                    and not _compares(function, root)
+                    and not _is_cleared_before(function, call, root, bodies)
+                ]
                 found = (
                     (function, call, end)
                     for end in _ends(klass, method, root)
@@ -58,6 +68,31 @@ def check(module: Module) -> Iterator[Finding]:
                         function in closure(body, _run_for_any_type(klass)) for body in bodies
                     )
                     yield _finding(module, method, root, end, call, pedantic=not sure)
+
+
+def _ending_methods(klass: Class) -> list[Function]:
+    """The close methods of a class, and those that cancel something."""
+    close = [each for each in close_methods_in_file(klass) if each.is_async]
+    return close + [
+        each
+        for each in klass.methods.values()
+        if each not in close and any(last_name(call.func) == "cancel" for call in each.calls)
+    ]
+
+
+def _is_cleared_before(
+    function: Function, call: ast.AST, root: str, bodies: list[Function]
+) -> bool:
+    """Whether the task drops itself before it calls the method: `self._timer = None`."""
+    return any(
+        isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Constant)
+        and node.value.value is None
+        and any(each.name_of(target) == root for target in node.targets)
+        and (each is not function or node.lineno < line_of(call))
+        for each in {function, *bodies}
+        for node in each.nodes
+    )
 
 
 def _run_for_any_type(klass: Class) -> Callable[[Function], Iterator[Function]]:
@@ -98,12 +133,26 @@ def _ends(klass: Class, method: Function, root: str) -> list[Effect]:
         each
         for each in ends.cancels
         if (
-            _is_awaited_cancel(each)
+            not method.is_async
+            or _is_awaited_cancel(each)
             or any(step.suspends and flow.reaches(each.step, step) for step in flow.nodes)
         )
         and each.operation.function is method
         and not _is_caught(each)
     ]
+
+
+def _goes_on(function: Function, call: ast.AST) -> bool:
+    """Whether the function suspends after a call, and not only in the next round of a loop."""
+    start = function.flow.of(call)
+    return any(
+        step.suspends
+        and step is not start
+        and line_of(step.stmt) > line_of(call)
+        and isinstance(step.stmt, ast.stmt)
+        and function.flow.reaches(start, step)
+        for step in function.flow.nodes
+    )
 
 
 def _is_awaited_cancel(cancel: Effect) -> bool:
@@ -162,12 +211,17 @@ def _finding(
     module: Module, method: Function, root: str, end: Effect, call: ast.AST, pedantic: bool
 ) -> Finding:
     does = "awaits" if end.kind == "join" else "cancels"
+    cut = (
+        "the method is cut short there"
+        if method.is_async
+        else "it is cut short at its next `await`"
+    )
     return report(
         "HF304",
         module,
         end.operation.node,
         f"`{method.qualname}` {does} the task in `{root}`, and that task itself calls it on line "
-        f"{line_of(call)}: the method is cut short there; skip the task if it is "
+        f"{line_of(call)}: {cut}; skip the task if it is "
         "`asyncio.current_task()`",
         related(method.module, call, "the task calls the close method here"),
         pedantic=pedantic,
