@@ -228,3 +228,57 @@ def test_a_context_manager_closes_what_it_has_given_out() -> None:
 )
 def test_a_context_manager_of_something_else_closes_nothing(old: str, new: str) -> None:
     assert lines(BROWSER.replace(old, new)) == [4]
+
+
+FLAG = """
+class C:
+    async def {name}(self):
+        if {test}: {refuse}
+        self.busy = True
+        {work}
+        {reset}
+        log()
+"""
+
+
+def flag(
+    name: str = "refresh",
+    test: str = "self.busy",
+    refuse: str = "return",
+    work: str = "await g()",
+    reset: str = "self.busy = False",
+) -> str:
+    return FLAG.format(name=name, test=test, refuse=refuse, work=work, reset=reset)
+
+
+@pytest.mark.parametrize("source", [flag(), flag(refuse="raise Busy")])
+def test_a_flag_that_an_error_leaves_set(source: str) -> None:
+    (finding,) = findings(source)
+    assert finding.place.line == 6
+    assert not finding.pedantic
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        flag(name="close"),
+        flag(test="self.ready"),
+        flag(refuse="await self.idle()"),
+        flag(work="g()"),
+        flag(work="yield await g()"),
+        flag(work="if not self.busy: await g()"),
+        flag(reset="await self.idle()"),
+        flag(work="try: await g()", reset="finally: self.busy = False"),
+    ],
+)
+def test_a_flag_that_may_be_right(source: str) -> None:
+    assert findings(source) == []
+
+
+def test_a_flag_that_a_try_around_resets() -> None:
+    source = (
+        "class C:\n    async def f(self):\n        if self.busy: return\n        try:\n"
+        "            self.busy = True\n            await g()\n            self.busy = False\n"
+        "        except BaseException:\n            self.busy = False\n            raise\n"
+    )
+    assert findings(source) == []

@@ -4,7 +4,8 @@ Reported, with evidence from three places of one block: `x = await ...` (or `awa
 plain call with such a name: `x = self.acquire_connection()`), an `await` after it that nothing guards,
 and a `try` whose `finally` (or handler of everything) releases `x`, which shows that the code means to
 release it on every path. Also without a `try`: a lock, or something that a call acquires by its name,
-is released further down the same block, after an `await`.
+is released further down the same block, after an `await`. A flag of the object counts as a lock if the
+function returns or raises while it is set.
 Not reported: where the code between guards it or passes it on, a `try` around all of it mentions `x`, or
 an `async with` around it has the object that it was acquired from: that closes what it has given out.
 """
@@ -30,6 +31,7 @@ from handfast._check.model.syntax.handlers import cancel_handlers
 from handfast._check.model.syntax.memo import remembered
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.awaited import awaits_in
+from handfast._check.model.tasks.method_roles import is_close_name
 from handfast._check.model.vocabulary import CLOSING
 from handfast._check.rules.rule import Rule, related, report
 
@@ -49,6 +51,7 @@ def check(module: Module) -> Iterator[Finding]:
                     yield from _before(function, node)
                 elif isinstance(node, (ast.Assign, ast.Expr)):
                     yield from _without(function, node)
+                    yield from _flag_held(function, node)
 
 
 def _before(function: Function, guard: AnyTry) -> Iterator[Finding]:
@@ -96,6 +99,55 @@ def _without(function: Function, stmt: ast.Assign | ast.Expr) -> Iterator[Findin
             continue
         if not any(_passes_on(function, each, name) for each in between):
             yield _finding(function, name, stmt, wait, back, f"released only on line {back.lineno}")
+
+
+def _flag_held(function: Function, stmt: ast.Assign | ast.Expr) -> Iterator[Finding]:
+    """`if self.busy: return`, `self.busy = True`, an `await`, `self.busy = False`."""
+    attr = _set_flag(function, stmt, True)
+    if not attr or function.is_generator or is_close_name(function.name):
+        return
+    _, _, block = _block_of(function, stmt)
+    after = block[block.index(stmt) + 1 :]
+    back = next((each for each in after if _set_flag(function, each, False) == attr), None)
+    if back is None or not _is_refused(function, stmt, attr):
+        return
+    between = after[: after.index(back)]
+    wait = next(iter(awaits_in(between)), None)
+    name = f"self.{attr}"
+    if (
+        wait is None
+        or _mentions(function, between, name)
+        or _is_mentioned_around(function, stmt, name)
+    ):
+        return
+    yield report(
+        "HF531",
+        function.module,
+        wait,
+        f"A cancellation or an error at this `await` leaves `{name}` set, because only line "
+        f"{back.lineno} resets it, and all later calls are refused: reset it in a `finally`",
+        related(function.module, stmt, "set here"),
+        related(function.module, back, "reset only here"),
+    )
+
+
+def _set_flag(function: Function, stmt: ast.stmt, value: bool) -> str:
+    """The attribute of the object that a statement sets to this value."""
+    match stmt:
+        case ast.Assign([target], ast.Constant(bool() as given)) if given is value:
+            return function.own_attribute(target)
+    return ""
+
+
+def _is_refused(function: Function, stmt: ast.stmt, attr: str) -> bool:
+    """Whether the function returns or raises before a statement if the flag is set."""
+    return any(
+        isinstance(node, ast.If)
+        and node.lineno < stmt.lineno
+        and function.own_attribute(node.test) == attr
+        and isinstance(node.body[-1], ast.Return | ast.Raise)
+        for node in function.nodes
+    )
 
 
 def _acquires_by_name(stmt: ast.Assign | ast.Expr) -> bool:
@@ -237,6 +289,7 @@ RULE = Rule(
     check,
     needs=(
         "async ",
-        "finally|except:|except :|BaseException|CancelledError|acquire|checkout|check_out|borrow|lease",
+        "finally|except:|except :|BaseException|CancelledError|acquire|checkout|check_out|borrow|lease"
+        "|= True",
     ),
 )
