@@ -190,7 +190,7 @@ def room(
     made: str = "loop.create_future()",
     name: str = "wait_sid",
     wait: str = "return await self._sid",
-    sets: str = "self._sid.set_result(sid)",
+    sets: str = "if not self._sid.done(): self._sid.set_result(sid)",
     decorated: str = "",
 ) -> list[int]:
     source = ROOM.format(made=made, name=name, wait=wait, sets=sets, decorated=decorated)
@@ -213,6 +213,9 @@ def test_a_future_of_the_object_that_one_waiter_does_not_cancel() -> None:
     assert room(name="_wait") == []
     assert room(made="other()") == []
     assert room(made="list[int]()") == []
-    assert room(sets="self._other.set_result(sid)") == []
-    assert room(sets="self._sid.set_result(sid); self._sid = asyncio.Future()") == []
+    assert room(sets="if not self._other.done(): self._other.set_result(sid)") == []
+    assert room(sets="self._sid.set_result(sid)") == []  # HF533
+    assert (
+        room(sets="self._sid.done(); self._sid.set_result(sid); self._sid = asyncio.Future()") == []
+    )
     assert room(wait="self._sid = asyncio.Future(); await self._sid") == []

@@ -427,3 +427,13 @@ def test_a_future_that_callers_get(use: str, expected: list[tuple[int, bool]]) -
 def test_an_await_before_the_future_is_kept_is_no_evidence() -> None:
     source = kept("if x: return await future\n        self.asked[x] = future", "return x")
     assert found(source) == []
+
+
+def test_a_future_that_is_created_with_its_type() -> None:
+    source = (
+        "import asyncio\nclass C:\n    async def ask(self):\n"
+        "        self._f = asyncio.Future[str]()\n        return await self._f\n"
+        "    def got(self, x):\n        self._f.set_result(x)\n"
+    )
+    assert found(source) == [(7, True)]
+    assert found(source.replace("asyncio.Future[str]", "list[str]")) == []

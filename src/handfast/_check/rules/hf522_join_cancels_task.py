@@ -110,7 +110,11 @@ def _futures_of_init(init: Function) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _sets(function: Function, attr: str) -> bool:
+    """Whether a function sets the future after a test of `done()`. Without a test, HF533 reports it."""
+    tests = ("done", "cancelled")
     return any(
+        isinstance(node, ast.Attribute) and node.attr in tests for node in function.nodes
+    ) and any(
         isinstance(call.func, ast.Attribute)
         and call.func.attr == "set_result"
         and function.own_attribute(call.func.value) == attr
