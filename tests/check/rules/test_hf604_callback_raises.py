@@ -175,3 +175,45 @@ def test_a_partial_callback_reads_the_exception_of_the_task() -> None:
         "    error =", "    if task.cancelled(): return\n    error ="
     )
     assert lines(guarded) == []
+
+
+OBSERVED = """\
+import asyncio, concurrent.futures
+def observe(observer, future: {declared}):
+    def done(future):
+        try:
+            value = future.result()
+        except {kind} as error:
+            {told}
+        else:
+            observer.on_next(value)
+    future.add_done_callback(done)
+"""
+
+
+def observed(
+    declared: str = "asyncio.Future",
+    kind: str = "Exception",
+    told: str = "observer.on_error(error)",
+) -> list[int]:
+    return lines(OBSERVED.format(declared=declared, kind=kind, told=told))
+
+
+def test_an_error_that_is_passed_on_and_a_cancellation_that_is_not() -> None:
+    assert observed() == [6]
+    assert observed("Optional[asyncio.Future]", "(ValueError, Exception)") == [6]
+    source = OBSERVED.format(
+        declared="object", kind="Exception", told="observer.on_error(error)"
+    ).replace("    future.add", "    future = asyncio.ensure_future(future)\n    future.add")
+    assert lines(source) == [6]
+
+
+def test_a_callback_that_learns_of_a_cancellation() -> None:
+    assert observed(kind="BaseException") == []
+    assert observed(kind="(Exception, asyncio.CancelledError)") == []
+    assert observed(told="if not future.cancelled(): observer.on_error(error)") == []
+    assert observed("concurrent.futures.Future") == []  # its CancelledError is an Exception
+    assert observed("object") == []
+    assert observed(told="log.error(error)") == []
+    assert observed(told="observer.on_error()") == []
+    assert observed(kind="ValueError") == []

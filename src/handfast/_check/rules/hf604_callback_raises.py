@@ -4,33 +4,40 @@ Reported in two forms, each with evidence from two places. The callback removes 
 container with `remove`, `del` or a `pop` without a default, and a function clears the same container
 before it suspends, while the task may still be running. Or the callback calls `task.exception()` without
 a test of `task.cancelled()`, and the same class cancels that task, or the callback sets a future that
-others await: then `exception()` raises `CancelledError`.
+others await: then `exception()` raises `CancelledError`. Also `except Exception as error:` around
+`task.result()` that passes the error on: of a cancelled task nothing is passed on.
 Not reported: where the callback guards itself by a membership test, a `try` or a `suppress`.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from handfast._check.finding import Finding
 from handfast._check.model.operations.containers import Change, changes, changes_of, done_callbacks
 from handfast._check.model.operations.operations import Operation, operations
-from handfast._check.model.syntax.ancestors import TRY, ancestors, last_name, steps_up
+from handfast._check.model.syntax.ancestors import TRY, ancestors, calls_in, last_name, steps_up
 from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.handlers import cancel_handlers, handlers
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.creation import task_creations
+from handfast._check.model.tasks.future_fields import is_declared_future
 from handfast._check.model.tasks.method_roles import is_start_name
+from handfast._check.model.vocabulary import LOGGING
 from handfast._check.rules.rule import Rule, related, report
 
 _CODE = "HF604"
 _RAISING = {"remove", "del", "pop"}
+_FUTURE = re.compile(r"(?!concurrent\.)(?:.*\.)?(?:ensure_future|create_task|create_future)\(\)")
 
 
 def check(module: Module) -> Iterator[Finding]:
     for callback, call in done_callbacks(module).items():
         yield from _removes(module, callback)
         yield from _reads_exception(module, callback, call)
+        yield from _passes_errors_on(module, callback, call)
     for function in module.functions:
         for change in changes(function):
             if change.method == "remove" and _is_given(module, change.node):
@@ -176,6 +183,57 @@ def _passes_on(callback: Function) -> ast.Call | None:
     """Where a callback sets another future, which a waiter holds."""
     setting = ("set_result", "set_exception")
     return next((each for each in callback.calls if last_name(each.func) in setting), None)
+
+
+def _passes_errors_on(module: Module, callback: Function, call: ast.Call) -> Iterator[Finding]:
+    """`try: value = task.result() except Exception as error: observer.on_error(error)`."""
+    own = callback.parameters[1:] if callback.self_name else callback.parameters
+    own = own[_bound(call) :]
+    if len(own) != 1 or _tests_cancelled(callback) or not _is_of_asyncio(module, call):
+        return
+    for handler in handlers(callback):
+        name = handler.node.name
+        reads = any(_is_result_call(each, own[0]) for each in calls_in(handler.tried.body))
+        if not reads or not name or "Exception" not in handler.kinds:
+            continue
+        if cancel_handlers(callback, handler.tried):
+            continue
+        told = next((each for each in calls_in(handler.node.body) if _is_told(each, name)), None)
+        if told is not None:
+            yield report(
+                _CODE,
+                module,
+                handler.node.type or handler.node,
+                f"`result()` of a cancelled task raises CancelledError, which passes this `except "
+                f"Exception` of the done callback `{callback.qualname}`, so that nothing learns of the end: "
+                "test `cancelled()` first",
+                related(module, call, "the callback is added here"),
+                related(module, told, "told of errors only"),
+            )
+
+
+def _is_of_asyncio(module: Module, call: ast.Call) -> bool:
+    """Whether a callback is added to a future of asyncio: the CancelledError of a thread's is an
+    `Exception`."""
+    function = module.function_around(call)
+    assert isinstance(call.func, ast.Attribute)
+    receiver = call.func.value
+    return is_declared_future(function, receiver) or any(
+        map(_FUTURE.fullmatch, function.roots(receiver))
+    )
+
+
+def _is_result_call(call: ast.Call, name: str) -> bool:
+    match call.func:
+        case ast.Attribute(ast.Name(task), "result"):
+            return task == name and not call.args
+    return False
+
+
+def _is_told(call: ast.Call, error: str) -> bool:
+    """Whether a call passes an error on, and not only to a log."""
+    given = any(isinstance(each, ast.Name) and each.id == error for each in call.args)
+    return given and isinstance(call.func, ast.Attribute) and call.func.attr not in LOGGING
 
 
 def _is_exception_call(call: ast.Call, name: str) -> bool:

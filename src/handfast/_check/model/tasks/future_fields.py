@@ -54,19 +54,26 @@ def _fields(module: Module) -> set[str]:
         if last_name(call.func)[:1].isupper():
             for each in call.keywords:
                 if each.arg is not None and isinstance(each.value, ast.Name | ast.Call):
-                    if is_future(function, each.value) or _is_parameter(function, each.value):
+                    if is_future(function, each.value) or is_declared_future(function, each.value):
                         found.add(each.arg)
     return found
 
 
-def _is_parameter(function: Function, node: ast.expr) -> bool:
-    """Whether a name is a parameter that is declared as a future."""
-    given = function.node.args
-    return isinstance(node, ast.Name) and any(
-        each.arg == node.id
-        and each.annotation is not None
-        and _is_declared(function.module, each.annotation)
-        for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)
+def is_declared_future(function: Function, node: ast.expr) -> bool:
+    """Whether a name is a parameter, here or of a function around, that is declared as a future."""
+    where: Function | None = function
+    while isinstance(node, ast.Name) and where is not None and node.id not in where.parameters:
+        where = where.outer
+    given = where.node.args if where is not None else None
+    return (
+        isinstance(node, ast.Name)
+        and given is not None
+        and any(
+            each.arg == node.id
+            and each.annotation is not None
+            and _is_declared(function.module, each.annotation)
+            for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)
+        )
     )
 
 
