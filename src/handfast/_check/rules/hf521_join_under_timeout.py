@@ -1,10 +1,10 @@
 """HF521: `wait_for` or `timeout` around the plain `await` of a task does not limit its duration.
 
 At the timeout both cancel the task, and then wait until it has ended, however long that takes.
-Reported where the code shows that its author assumes otherwise: after the timeout the task is treated
-as running (it is cancelled, or awaited again), the body of the task catches cancellations, or a close
-method only signals a task of its object to end and then awaits it with a timeout. Pedantic: any other
-`wait_for(task)`.
+Reported where the body of the task catches cancellations, where a loop awaits the task again after the
+timeout, or where a close method only signals a task of its object to end and then awaits it with a
+timeout. Pedantic: any other `wait_for(task)`, also where the task is cancelled once more after the
+timeout: mostly it has ended by then.
 Not reported: a shielded task, and an expression that is not known to be a task.
 """
 
@@ -99,7 +99,7 @@ def _is_without_timeout(call: ast.Call) -> bool:
 
 def _finding(join: _Join) -> Finding:
     module = join.function.module
-    why, places = _evidence(join)
+    why, places, sure = _evidence(join)
     return report(
         "HF521",
         module,
@@ -109,31 +109,33 @@ def _finding(join: _Join) -> Finding:
         f"ended{why}; use `asyncio.wait` with a timeout",
         related(join.creation.function.module, join.creation.call, "the task is created here"),
         *places,
-        pedantic=not why,
+        pedantic=not sure,
     )
 
 
-def _evidence(join: _Join) -> tuple[str, list[Related]]:
+def _evidence(join: _Join) -> tuple[str, list[Related], bool]:
+    """Why the wait may take longer, the places that show it, and whether that is certain."""
     module = join.function.module
+    swallower = _swallows(join.creation)
     after = _treated_as_running(join)
     if after is not None:
         text = f", but line {line_of(after)} treats it as running"
-        return text, [related(module, after, "here the task has been cancelled and has ended")]
-    swallower = _swallows(join.creation)
+        places = [related(module, after, "here the task has been cancelled and has ended")]
+        # The second cancel does nothing; a loop that waits again has lost the task.
+        return text, places, swallower is not None or not isinstance(after, ast.Call)
     if swallower is not None:
         text = f", but line {line_of(swallower)} catches the cancellation and continues"
-        return text, [
-            related(
-                join.creation.function.module,
-                swallower,
-                "the task does not end when it is cancelled",
-            )
-        ]
+        where = join.creation.function.module
+        return (
+            text,
+            [related(where, swallower, "the task does not end when it is cancelled")],
+            True,
+        )
     signal = _signal_before(join)
     if signal is not None:
         text = f", but it was only signalled to end, on line {line_of(signal)}"
-        return text, [related(module, signal, "the task may not react to this")]
-    return "", []
+        return text, [related(module, signal, "the task may not react to this")], True
+    return "", [], False
 
 
 def _signal_before(join: _Join) -> ast.AST | None:
