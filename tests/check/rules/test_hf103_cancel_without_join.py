@@ -227,3 +227,18 @@ def test_a_task_that_works_on_and_on_is_cut_in_its_work(step: str) -> None:
 )
 def test_a_task_that_waits_on_and_on_is_found_with_pedantic(step: str) -> None:
     assert is_default(step) == [False]
+
+
+@pytest.mark.parametrize(
+    ("after", "default"),
+    [
+        ("await self.db.release()", False),
+        ("async with self.db.session():\n                self.count()", False),
+        ("if rows:\n                await self.db.release()", True),
+        ("self.db.release()", True),
+    ],
+)
+def test_a_task_ends_while_the_function_waits_for_something_else(after: str, default: bool) -> None:
+    source = BEATING.format(step="await self.db.write()")
+    source = source.replace("beat.cancel()\n", f"beat.cancel()\n            {after}\n")
+    assert [not each.pedantic for each in findings(source)] == [default]

@@ -3,7 +3,7 @@
 Reported: a coroutine function that creates tasks, holds them in local names only, cancels them, and on
 no path from there awaits them or passes them on. Pedantic, unless the body of the task is known and
 has something to do after a cancel (an `await` in its cleanup, an `async with`) or works in an endless
-loop, or the function closes something that it has passed to the task.
+loop while the function ends at once, or the function closes something that it has passed to the task.
 Not reported: close methods, which HF303 checks; tasks that only wait for one thing (`queue.get()`,
 `event.wait()`), because they end in the step in which they are cancelled; tasks that other code holds
 too.
@@ -69,8 +69,18 @@ def _finding(module: Module, creation: TaskCreation, cancel: ast.Call) -> Findin
         f"`{creation.function.name}` does not wait until it has ended: await it after the cancel",
         *places,
         fix=joined_after(creation.function, cancel, creation.bodies),
-        pedantic=cleanup is None and closed is None and not _works(creation),
+        pedantic=cleanup is None
+        and closed is None
+        and (_always_suspends_after(creation.function, cancel) or not _works(creation)),
     )
+
+
+def _always_suspends_after(function: Function, cancel: ast.Call) -> bool:
+    """Whether the function always waits for something else after the cancel: meanwhile the task ends."""
+    flow = function.flow
+    step = flow.of(cancel)
+    waits = {each for each in flow.nodes if each.suspends and each is not step}
+    return not flow.reaches(step, flow.end, waits)
 
 
 def _cancelled_only(creation: TaskCreation) -> ast.Call | None:
