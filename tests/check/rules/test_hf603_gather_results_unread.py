@@ -120,3 +120,18 @@ def test_an_error_that_what_is_awaited_handles_is_not_lost() -> None:
     assert lines(entered.format(fetch="await fetch_page(page)", kind="Exception")) == [8]
     awaited = FETCH.replace("if page.known:", "if await page.known():")
     assert lines(awaited.format(fetch="await fetch_page(page)", kind="Exception")) == [8]
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [("async_abort_all", False), ("__pre_destroy__", False), ("load_all", True), ("about", True)],
+)
+def test_a_method_that_ends_all_is_pedantic(name: str, default: bool) -> None:
+    source = f"""\
+import asyncio
+
+class Sessions:
+    async def {name}(self):
+        await asyncio.gather(*(each.update() for each in self.sessions), return_exceptions=True)
+"""
+    assert [not each.pedantic for each in findings(source)] == [default]

@@ -1,8 +1,8 @@
 """HF603: `gather(return_exceptions=True)` is awaited and nothing reads what it returns.
 
 Reported: the call is a statement of its own, the coroutines are created in the same function, and
-nothing there reads the outcome. Pedantic in a close method, a handler or a `finally`, and where only
-cleanup is gathered.
+nothing there reads the outcome. Pedantic in a method that ends something, a handler or a `finally`, and
+where only cleanup is gathered.
 Not reported: where the function cancels something (then it is a join), where tasks from elsewhere are
 joined, where the coroutines are known and each handles its errors, where the tasks have done
 callbacks, and where a comment at the call mentions errors: then it is intended.
@@ -26,6 +26,8 @@ from handfast._check.rules.rule import Rule, related, report
 
 _CODE = "HF603"
 _GATHER = {"asyncio.gather", "asyncio.tasks.gather"}
+# Names of functions that end something, beside those of close methods.
+_ENDS = re.compile(r"abort|destroy")
 _OUTCOME = {"exception", "result", "add_done_callback", "throw"}
 _ON_PURPOSE = re.compile(
     r"(?i)return_exceptions|ignor|don.t care|best.effort|swallow|suppress|fail|error|exception"
@@ -61,6 +63,7 @@ def _evaluate(module: Module, function: Function, call: ast.Call) -> Iterator[Fi
         return
     ending = (
         is_close_name(function.name)
+        or _ENDS.search(function.name) is not None
         or all(is_close_name(last_name(each.func)) for each in coroutines)
         or _is_in_cleanup(function, call)
     )
