@@ -169,3 +169,16 @@ async def send(stream):
     {handler}
 """
     assert [each.pedantic for each in findings(source)] == [pedantic]
+
+
+def test_the_shields_of_one_package_are_one_finding() -> None:
+    source = """\
+import asyncio
+
+async def save(database, row):
+    await asyncio.shield(database.write(row))
+    await asyncio.shield(database.commit())
+"""
+    first, second = findings(source)
+    assert first.message != second.message
+    assert first.cause == second.cause

@@ -68,6 +68,8 @@ def _finding(function: Function, call: ast.Call, inner: ast.Call) -> Finding:
         "shield that",
         *places,
         pedantic=_is_last(function, call),
+        # One set for all of them is the fix.
+        cause="no reference",
     )
 
 
