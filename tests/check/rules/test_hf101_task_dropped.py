@@ -771,3 +771,74 @@ def test_a_callback_with_a_parameter_of_the_same_name_keeps_no_reference(
 ) -> None:
     source = f"import asyncio\ndef f(job):\n    task = asyncio.create_task(job())\n    {callback}\n"
     assert len(findings(source)) == expected
+
+
+def local(use: str) -> list[Finding]:
+    head = "import asyncio\nfrom collections import deque\ndef go(self, items, given, key):\n    "
+    found = findings(head + use.replace("TASK", "asyncio.create_task(work(1))") + "\n")
+    return [each for each in found if not each.pedantic]
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "tasks = []\n    for item in items:\n        tasks.append(TASK)",
+        "tasks = set()\n    tasks.add(TASK)",
+        "tasks = {}\n    tasks[key] = TASK",
+        "tasks = deque()\n    task = TASK\n    tasks.append(task)",
+    ],
+)
+def test_a_task_in_a_local_list_that_nothing_uses_is_found(use: str) -> None:
+    (finding,) = local(use)
+    assert "the local name `tasks`" in finding.message
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "tasks = []\n    tasks.append(TASK)\n    return tasks",
+        "tasks = []\n    tasks.append(TASK)\n    self.tasks = tasks",
+        "tasks = []\n    tasks.append(TASK)\n    print(len(tasks))",
+        "tasks = self.tasks\n    tasks.append(TASK)",
+        "tasks = given or []\n    tasks.append(TASK)",
+        "given.append(TASK)",
+        "tasks = Tasks()\n    tasks.add(TASK)",
+        "with Tasks() as tasks:\n        tasks.add(TASK)",
+        "tasks = []\n    task = TASK\n    tasks.append(task)\n    self.tasks.add(task)",
+        "tasks = []\n    tasks.append(TASK)\n    def later():\n        return tasks",
+        "tasks = []\n    kept = tasks.append(TASK)",
+    ],
+)
+def test_a_list_of_tasks_that_is_used_is_not_reported(use: str) -> None:
+    assert local(use) == []
+
+
+def test_a_list_at_the_top_of_a_module_lives_as_long_as_it() -> None:
+    assert (
+        findings("import asyncio\ntasks = []\ntasks.append(asyncio.create_task(work(1)))\n") == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("use", "found"),
+    [
+        ("asyncio.gather(a(), b())", [3]),
+        ("asyncio.gather(*tasks, return_exceptions=True)", [3]),
+        ("await asyncio.gather(a(), b())", []),
+        ("both = asyncio.gather(a(), b()); await both", []),
+        ("return asyncio.gather(a(), b())", []),
+        ("asyncio.gather()", []),
+        ("curio.gather(a(), b())", []),
+        ("self.all = asyncio.gather(a(), b())", []),
+    ],
+)
+def test_a_gather_that_a_coroutine_function_does_not_await_is_found(
+    use: str, found: list[int]
+) -> None:
+    assert lines(f"import asyncio\nasync def go(self, tasks):\n    {use}\n") == found
+
+
+def test_a_gather_in_a_plain_function_may_be_dead_code() -> None:
+    assert (
+        lines("import asyncio\ndef go():\n    if ASYNC:\n        asyncio.gather(a(), b())\n") == []
+    )

@@ -4,9 +4,9 @@ Reported: a `create_task` or `ensure_future` of asyncio or of an event loop whos
 kept only in a weak container; a task in a local name that is not used again, or only to name it or to
 add a callback (pedantic if the function suspends before it ends); a task that a function of the
 project returns, or a coroutine function when it is awaited, and its caller drops or has in a local
-name; a task in a local list of which only another element is used; `create_task` itself, or a lambda or
-function that returns a task, given to a function that drops the result of its callback, or to a `map`
-whose results are dropped; a task created for
+name; a task in a local list of which only another element is used, or none; a `gather` that a coroutine
+function does not await; `create_task` itself, or a lambda or function that returns a task, given to a
+function that drops the result of its callback, or to a `map` whose results are dropped; a task created for
 `wait(..., return_when=FIRST_COMPLETED)` or `wait(..., timeout=1)` whose `pending` set is dropped.
 Pedantic: a single task that by its name reports or closes something, that first sleeps for a given
 time, or that never suspends.
@@ -41,6 +41,7 @@ from handfast._check.model.tasks.creation import (
 )
 from handfast._check.model.tasks.endless import endless_loop
 from handfast._check.model.tasks.first_completed import left_in_as_completed, lost_tasks
+from handfast._check.model.tasks.local_holders import is_another, is_in_lost_list
 from handfast._check.model.tasks.makers import made_task, maker_names, makers_in
 from handfast._check.model.vocabulary import CALLING_BACK, LOGGING
 from handfast._check.rules.rule import CREATING, Rule, related, report
@@ -61,6 +62,9 @@ _STARTING = r"run_until_complete|(\w+_)?run"
 _RUNNING = {"run_forever", "run_until_complete", "run"}
 # Calls that return a future which other code holds.
 _HELD = {"run_in_executor", "to_thread", "wrap_future", "run_coroutine_threadsafe", "create_future"}
+_GATHER = {"asyncio.gather", "asyncio.tasks.gather"}
+# As a statement it is indented, and has no `await` before it.
+_GATHERED = ("  asyncio.gather(", "  gather(", "\tasyncio.gather(", "\tgather(")
 # Calls that use up an iterator.
 _CONSUMING = {"list", "tuple", "set", "deque", "any", "all", "sum"}
 # Words in the name of a coroutine function whose task is best effort.
@@ -81,6 +85,8 @@ def check(module: Module) -> Iterator[Finding]:
             yield from _dropped(module, creation)
     yield from _dropped_by_caller(module)
     yield from _handed_over(module)
+    if any(word in module.source.text for word in _GATHERED):
+        yield from _gathered(module)
     if any(word in module.source.text for word in _FIRST_WORDS):
         yield from _lost_in_first_completed(module)
 
@@ -116,8 +122,8 @@ def _dropped(module: Module, creation: TaskCreation) -> Iterator[Finding]:
             f"Only a weak reference is kept to {_named(creation)}, in `{weak.name}`: {_ADVICE}",
             related(module, weak.node, "added here") if weak.node is not None else None,
         )
-    elif how == ["local"] and _is_lost(creation):
-        name = creation.retentions[0].name
+    elif (how == ["local"] and _is_lost(creation)) or is_in_lost_list(creation):
+        name = creation.retentions[-1].name
         yield report(
             _CODE,
             module,
@@ -132,6 +138,21 @@ def _dropped(module: Module, creation: TaskCreation) -> Iterator[Finding]:
             or _ends_at_once(creation.bodies),
             cause=_CAUSE,
         )
+
+
+def _gathered(module: Module) -> Iterator[Finding]:
+    """`gather(a(), b())` as a statement: nothing waits for it, and nothing holds its tasks."""
+    for function, call in module.calls():
+        if function.name_of(call.func) in _GATHER and function.is_async and call.args:
+            if isinstance(module.parents.get(call), ast.Expr) and not _runs_loop(function):
+                yield report(
+                    _CODE,
+                    module,
+                    call,
+                    "Nothing awaits this `gather`, and no reference is kept to it: its tasks may run on "
+                    f"after `{function.name}`, or be garbage-collected halfway, and their errors are lost; "
+                    "await it",
+                )
 
 
 def _named(creation: TaskCreation) -> str:
@@ -279,7 +300,7 @@ def _is_used(creation: TaskCreation, name: str) -> bool:
         use = parents.get(node)
         if isinstance(use, ast.Attribute) and use.attr in _NOT_HOLDING:
             continue
-        if use is None or not _is_another(creation, use):
+        if use is None or not is_another(creation, use):
             return True
     return any(
         last_name(call.func) == "locals"
@@ -299,36 +320,8 @@ def _is_of_another(creation: TaskCreation, retention: Retention) -> bool:
     return (
         retention.how == "passed"
         and retention.node is not None
-        and _is_another(creation, retention.node)
+        and is_another(creation, retention.node)
     )
-
-
-def _is_another(creation: TaskCreation, use: ast.AST) -> bool:
-    """Whether `tasks[0]`, which is awaited, is certainly not this task of `[create_task(a()), ...]`."""
-    parents = creation.function.module.parents
-    if not isinstance(use, ast.Subscript) or not isinstance(parents.get(use), ast.Await):
-        return False
-    match parents.get(creation.call), use.slice:
-        case ((ast.List(elements) | ast.Tuple(elements)), index):
-            place = _constant(index)
-            if place is None or any(isinstance(each, ast.Starred) for each in elements):
-                return False
-            return elements.index(creation.call) != place % len(elements)
-        case ast.Dict(keys, values), ast.Constant(wanted):
-            key = keys[values.index(creation.call)]
-            return isinstance(key, ast.Constant) and key.value != wanted
-        case ast.ListComp(), index:
-            return _constant(index) is not None
-    return False
-
-
-def _constant(node: ast.expr) -> int | None:
-    match node:
-        case ast.Constant(int() as value):
-            return value
-        case ast.UnaryOp(ast.USub(), ast.Constant(int() as value)):
-            return -value
-    return None
 
 
 def _suspends_later(creation: TaskCreation) -> bool:
@@ -470,5 +463,9 @@ def _programs(module: Module) -> Iterator[Function]:
 
 
 RULE = Rule(
-    _CODE, check, needs=(f"{CREATING}|<makers>|FIRST_COMPLETED|FIRST_EXCEPTION|as_completed",)
+    _CODE,
+    check,
+    needs=(
+        f"{CREATING}|<makers>|FIRST_COMPLETED|FIRST_EXCEPTION|as_completed|{'|'.join(_GATHERED)}",
+    ),
 )

@@ -204,3 +204,71 @@ def _carried(value: ast.expr) -> set[str]:
                 case ast.Name(name) if name in _CARRYING:
                     return set().union(*map(_carried, arguments))
     return set()
+
+
+# --- lists of tasks -------------------------------------------------------------------------------
+
+
+def is_another(creation: TaskCreation, use: ast.AST) -> bool:
+    """Whether `tasks[0]`, which is awaited, is certainly not this task of `[create_task(a()), ...]`."""
+    parents = creation.function.module.parents
+    if not isinstance(use, ast.Subscript) or not isinstance(parents.get(use), ast.Await):
+        return False
+    match parents.get(creation.call), use.slice:
+        case ((ast.List(elements) | ast.Tuple(elements)), index):
+            place = _constant(index)
+            if place is None or any(isinstance(each, ast.Starred) for each in elements):
+                return False
+            return elements.index(creation.call) != place % len(elements)
+        case ast.Dict(keys, values), ast.Constant(wanted):
+            key = keys[values.index(creation.call)]
+            return isinstance(key, ast.Constant) and key.value != wanted
+        case ast.ListComp(), index:
+            return _constant(index) is not None
+    return False
+
+
+def _constant(node: ast.expr) -> int | None:
+    match node:
+        case ast.Constant(int() as value):
+            return value
+        case ast.UnaryOp(ast.USub(), ast.Constant(int() as value)):
+            return -value
+    return None
+
+
+def is_in_lost_list(creation: TaskCreation) -> bool:
+    """Whether a task is only added to a local list, set or dict which the function does nothing else
+    with."""
+    function = creation.function
+    if function is function.module.body:
+        return False
+    match [each for each in creation.retentions if each.how != "local"]:
+        case [Retention("element", name)] if name in function.local_names:
+            pass
+        case _:
+            return False
+    if not all(map(_is_new, function.assigned.get(name, ()))) or name in _shared_names(function):
+        return False
+    return all(_only_adds(function, node) for _, node in function.reads(name))
+
+
+def _is_new(value: ast.expr) -> bool:
+    match value:
+        case ast.List([]) | ast.Dict([]):
+            return True
+        case ast.Call(ast.Name("list" | "set" | "dict" | "deque"), []):
+            return True
+    return False
+
+
+def _only_adds(function: Function, use: ast.Name) -> bool:
+    parents = function.module.parents
+    up = parents.get(use)
+    match up:
+        case ast.Subscript(ctx=ast.Store()):
+            return True
+        case ast.Attribute(attr=attr) if attr in PUTTING:
+            call = parents.get(up)
+            return isinstance(call, ast.Call) and isinstance(parents.get(call), ast.Expr)
+    return False
