@@ -842,3 +842,14 @@ def test_a_gather_in_a_plain_function_may_be_dead_code() -> None:
     assert (
         lines("import asyncio\ndef go():\n    if ASYNC:\n        asyncio.gather(a(), b())\n") == []
     )
+
+
+@pytest.mark.parametrize(
+    ("decorator", "found"),
+    [("@override", [6]), ("@kept", []), ("@kept(3)", []), ("@contextmanager", [])],
+)
+def test_a_decorator_may_keep_the_task_that_a_function_returns(
+    decorator: str, found: list[int]
+) -> None:
+    source = f"import asyncio\n{decorator}\ndef start():\n    return asyncio.create_task(work())\n"
+    assert lines(f"{source}def go():\n    start()\n") == found

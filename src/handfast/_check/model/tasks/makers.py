@@ -25,6 +25,8 @@ from handfast._check.model.tasks.creation import (
     task_creations,
 )
 
+_HARMLESS_DECORATORS = {"staticmethod", "classmethod", "abstractmethod", "override", "final"}
+
 
 @dataclass(eq=False)
 class MadeTask(TaskCreation):
@@ -75,8 +77,14 @@ def makers_in(module: Module) -> dict[Function, TaskCreation]:
 
 
 def _is_unfit(function: Function) -> bool:
-    # What a generator yields, and what a lambda returns, goes to an unknown caller.
-    return function.is_generator or isinstance(function.node, ast.Lambda)
+    # What a generator yields, and what a lambda returns, goes to an unknown caller. An unknown decorator
+    # may keep what the function returns.
+    node = function.node
+    return (
+        function.is_generator
+        or isinstance(node, ast.Lambda)
+        or not {last_name(each) for each in node.decorator_list} <= _HARMLESS_DECORATORS
+    )
 
 
 def made_task(function: Function, call: ast.Call) -> MadeTask | None:
