@@ -167,6 +167,26 @@ def test_a_task_that_may_be_wanted_is_pedantic(text: str) -> None:
     assert finding.pedantic
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import asyncio\nqueue = asyncio.Queue()\nasync def work(): await queue.get()\n"
+        "async def f():\n    t = asyncio.create_task(work())\n    await g()\n    await t\n",
+        "import asyncio\nasync def f(given):\n    queue = given\n"
+        "    async def work(): await queue.get()\n    t = asyncio.create_task(work())\n"
+        "    await g()\n    await t\n",
+    ],
+)
+def test_a_queue_that_others_have_does_not_wait_for_this_function(source: str) -> None:
+    (finding,) = findings(source)
+    assert finding.pedantic
+
+
+def test_the_second_of_two_tasks_that_a_finally_awaits() -> None:
+    text = TWO + "    try:\n        return await u, await t\n    finally:\n        await t\n"
+    assert findings(body(text)) == []
+
+
 def test_a_timer_that_runs_on_does_nothing() -> None:
     text = "    await g()\n    await t\n"
     assert findings(body(text).replace("work()", "asyncio.sleep(3)")) == []
