@@ -174,9 +174,9 @@ class Gateway:
     assert lines(source.format(waited="asyncio.wait({other})")) == [8]
 
 
-ROOM = """
+DEVICE = """
 import asyncio
-class Room:
+class Device:
     def __init__(self, loop):
         self._sid = {made}
     {decorated}async def {name}(self):
@@ -186,36 +186,37 @@ class Room:
 """
 
 
-def room(
+def device(
     made: str = "loop.create_future()",
     name: str = "wait_sid",
     wait: str = "return await self._sid",
     sets: str = "if not self._sid.done(): self._sid.set_result(sid)",
     decorated: str = "",
 ) -> list[int]:
-    source = ROOM.format(made=made, name=name, wait=wait, sets=sets, decorated=decorated)
+    source = DEVICE.format(made=made, name=name, wait=wait, sets=sets, decorated=decorated)
     return [each.place.line for each in findings(source) if not each.pedantic]
 
 
 def test_a_future_of_the_object_that_several_callers_await() -> None:
-    assert room() == [7]
-    assert room(made="asyncio.Future[str]()") == [7]
-    assert room(name="sid", decorated="@property\n    ") == [8]
-    assert room(wait="await self._sid; await self._sid") == [7]  # one cause
+    assert device() == [7]
+    assert device(made="asyncio.Future[str]()") == [7]
+    assert device(name="sid", decorated="@property\n    ") == [8]
+    assert device(wait="await self._sid; await self._sid") == [7]  # one cause
 
 
 def test_a_future_of_the_object_that_one_waiter_does_not_cancel() -> None:
-    assert room(wait="return await asyncio.shield(self._sid)") == []
-    assert room(wait="async with self._lock: return await self._sid") == []
-    assert room(wait="await asyncio.wait({self._sid})") == []
-    assert room(wait="try: await self._sid\n        except asyncio.CancelledError: raise") == []
-    assert room(name="run") == []  # mostly one caller
-    assert room(name="_wait") == []
-    assert room(made="other()") == []
-    assert room(made="list[int]()") == []
-    assert room(sets="if not self._other.done(): self._other.set_result(sid)") == []
-    assert room(sets="self._sid.set_result(sid)") == []  # HF533
+    assert device(wait="return await asyncio.shield(self._sid)") == []
+    assert device(wait="async with self._lock: return await self._sid") == []
+    assert device(wait="await asyncio.wait({self._sid})") == []
+    assert device(wait="try: await self._sid\n        except asyncio.CancelledError: raise") == []
+    assert device(name="run") == []  # mostly one caller
+    assert device(name="_wait") == []
+    assert device(made="other()") == []
+    assert device(made="list[int]()") == []
+    assert device(sets="if not self._other.done(): self._other.set_result(sid)") == []
+    assert device(sets="self._sid.set_result(sid)") == []  # HF533
     assert (
-        room(sets="self._sid.done(); self._sid.set_result(sid); self._sid = asyncio.Future()") == []
+        device(sets="self._sid.done(); self._sid.set_result(sid); self._sid = asyncio.Future()")
+        == []
     )
-    assert room(wait="self._sid = asyncio.Future(); await self._sid") == []
+    assert device(wait="self._sid = asyncio.Future(); await self._sid") == []

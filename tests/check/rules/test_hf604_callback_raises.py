@@ -184,7 +184,7 @@ def observe(observer, future: {declared}):
         try:
             value = future.result()
         except {kind} as error:
-            {told}
+            {tells}
         else:
             observer.on_next(value)
     future.add_done_callback(done)
@@ -194,16 +194,16 @@ def observe(observer, future: {declared}):
 def observed(
     declared: str = "asyncio.Future",
     kind: str = "Exception",
-    told: str = "observer.on_error(error)",
+    tells: str = "observer.on_error(error)",
 ) -> list[int]:
-    return lines(OBSERVED.format(declared=declared, kind=kind, told=told))
+    return lines(OBSERVED.format(declared=declared, kind=kind, tells=tells))
 
 
 def test_an_error_that_is_passed_on_and_a_cancellation_that_is_not() -> None:
     assert observed() == [6]
     assert observed("Optional[asyncio.Future]", "(ValueError, Exception)") == [6]
     source = OBSERVED.format(
-        declared="object", kind="Exception", told="observer.on_error(error)"
+        declared="object", kind="Exception", tells="observer.on_error(error)"
     ).replace("    future.add", "    future = asyncio.ensure_future(future)\n    future.add")
     assert lines(source) == [6]
 
@@ -211,9 +211,9 @@ def test_an_error_that_is_passed_on_and_a_cancellation_that_is_not() -> None:
 def test_a_callback_that_learns_of_a_cancellation() -> None:
     assert observed(kind="BaseException") == []
     assert observed(kind="(Exception, asyncio.CancelledError)") == []
-    assert observed(told="if not future.cancelled(): observer.on_error(error)") == []
+    assert observed(tells="if not future.cancelled(): observer.on_error(error)") == []
     assert observed("concurrent.futures.Future") == []  # its CancelledError is an Exception
     assert observed("object") == []
-    assert observed(told="log.error(error)") == []
-    assert observed(told="observer.on_error()") == []
+    assert observed(tells="log.error(error)") == []
+    assert observed(tells="observer.on_error()") == []
     assert observed(kind="ValueError") == []

@@ -198,8 +198,10 @@ def _passes_errors_on(module: Module, callback: Function, call: ast.Call) -> Ite
             continue
         if cancel_handlers(callback, handler.tried):
             continue
-        told = next((each for each in calls_in(handler.node.body) if _is_told(each, name)), None)
-        if told is not None:
+        passed = next(
+            (each for each in calls_in(handler.node.body) if _is_passed_on(each, name)), None
+        )
+        if passed is not None:
             yield report(
                 _CODE,
                 module,
@@ -208,7 +210,7 @@ def _passes_errors_on(module: Module, callback: Function, call: ast.Call) -> Ite
                 f"Exception` of the done callback `{callback.qualname}`, so that nothing learns of the end: "
                 "test `cancelled()` first",
                 related(module, call, "the callback is added here"),
-                related(module, told, "told of errors only"),
+                related(module, passed, "only errors get here"),
             )
 
 
@@ -230,7 +232,7 @@ def _is_result_call(call: ast.Call, name: str) -> bool:
     return False
 
 
-def _is_told(call: ast.Call, error: str) -> bool:
+def _is_passed_on(call: ast.Call, error: str) -> bool:
     """Whether a call passes an error on, and not only to a log."""
     given = any(isinstance(each, ast.Name) and each.id == error for each in call.args)
     return given and isinstance(call.func, ast.Attribute) and call.func.attr not in LOGGING
