@@ -372,9 +372,9 @@ class C:
 
 
 def kept(
-    store: str = "self.asked[x] = future",
+    store: str = "self.requested[x] = future",
     wait: str = "return await future",
-    take: str = "future = self.asked.pop(1)",
+    take: str = "future = self.requested.pop(1)",
     use: str = "return 1",
 ) -> str:
     return KEPT.format(store=store, wait=wait, take=take, use=use)
@@ -383,9 +383,9 @@ def kept(
 @pytest.mark.parametrize(
     ("store", "take"),
     [
-        ("await self.asked.put((x, future))", "x, future = await self.asked.get()"),
-        ("self.asked.put_nowait((x, future))", "x, future = await self.asked.get()"),
-        ("self.asked.append((x, future))", "x, future = self.asked.pop()"),
+        ("await self.requested.put((x, future))", "x, future = await self.requested.get()"),
+        ("self.requested.put_nowait((x, future))", "x, future = await self.requested.get()"),
+        ("self.requested.append((x, future))", "x, future = self.requested.pop()"),
     ],
 )
 def test_a_container_of_tuples_with_futures(store: str, take: str) -> None:
@@ -396,13 +396,13 @@ def test_a_container_of_tuples_with_futures(store: str, take: str) -> None:
 
 
 def test_a_container_of_objects_with_futures() -> None:
-    take = "request = await self.asked.get()"
+    take = "request = await self.requested.get()"
     for made in ("Request(x, future)", "Request(future=future)"):
-        source = kept(f"await self.asked.put({made})", take=take)
+        source = kept(f"await self.requested.put({made})", take=take)
         assert found(source.replace("future.set_result", "request.future.set_result")) == [
             (10, True)
         ]
-    assert found(kept("await self.asked.put(wrap(future))", take=take)) == []
+    assert found(kept("await self.requested.put(wrap(future))", take=take)) == []
 
 
 @pytest.mark.parametrize(
@@ -419,13 +419,13 @@ def test_a_future_that_callers_get(use: str, expected: list[tuple[int, bool]]) -
     tested = kept(
         wait="return future",
         use=use,
-        take="future = self.asked.pop(1)\n        if future.done(): return",
+        take="future = self.requested.pop(1)\n        if future.done(): return",
     )
     assert found(tested) == []
 
 
 def test_an_await_before_the_future_is_kept_is_no_evidence() -> None:
-    source = kept("if x: return await future\n        self.asked[x] = future", "return x")
+    source = kept("if x: return await future\n        self.requested[x] = future", "return x")
     assert found(source) == []
 
 
