@@ -23,6 +23,13 @@ import re
 from collections.abc import Iterator
 
 from handfast._check.finding import Finding
+from handfast._check.model.operations.state_changes import (
+    always_before,
+    block_around,
+    changed,
+    flags_set,
+    undone,
+)
 from handfast._check.model.syntax.ancestors import (
     TRY,
     AnyTry,
@@ -164,7 +171,7 @@ def _is_of_failures(handler: Handler) -> bool:
 def _unset_future(handler: Handler) -> ast.Call | None:
     """Where a handler sets an error on a future that the normal way gives its result."""
     function, tried = handler.function, handler.tried
-    block = _block_around(function, tried)
+    block = block_around(function, tried)
     after = block[block.index(tried) + 1 :] if tried in block else []
     results = {
         function.name_of(call.func.value)
@@ -323,11 +330,11 @@ def _is_opened_in(function: Function, tried: AnyTry, name: str) -> bool:
 def _flag_kept(handler: Handler, wait: ast.AST) -> Iterator[Finding]:
     """A flag of the object that an error and the normal way reset, and a cancellation does not."""
     function, tried = handler.function, handler.tried
-    block = _block_around(function, tried)
+    block = block_around(function, tried)
     at = block.index(tried) if tried in block else 0
     # Before: the statements just above the `try`. After: those that follow it, and its `else`.
-    before, after = _flags(function, block[:at]), [*tried.orelse, *block[at + 1 :], *tried.body]
-    reset, reset_after = _flags(function, handler.node.body), _flags(function, after)
+    before, after = flags_set(function, block[:at]), [*tried.orelse, *block[at + 1 :], *tried.body]
+    reset, reset_after = flags_set(function, handler.node.body), flags_set(function, after)
     for name, (node, value) in reset.items():
         was, again = before.get(name), reset_after.get(name)
         if was is None or again is None or was[1] == value or again[1] != value:
@@ -349,13 +356,13 @@ def _state_kept(handler: Handler, wait: ast.AST) -> Iterator[Finding]:
     """What the function changes in an object before the `try`, and takes back after an error only:
     `self._users += 1; try: await connect() except Exception: self._users -= 1; raise`."""
     function, tried = handler.function, handler.tried
-    undone = list(_undone(function, handler.node.body))
-    for node in function.nodes if undone else ():
-        name = _changed(function, node)
+    taken_back = list(undone(function, handler.node.body))
+    for node in function.nodes if taken_back else ():
+        name = changed(function, node)
         if not name or not isinstance(node, ast.stmt) or node.lineno >= tried.lineno:
             continue
-        again = next((each for other, each in undone if other == name), None)
-        if again is None or not _is_before(function, node, tried):
+        again = next((each for other, each in taken_back if other == name), None)
+        if again is None or not always_before(function, node, tried):
             continue
         if not _is_stored_around(function, tried, name.split("[")[0]):
             yield report(
@@ -369,87 +376,6 @@ def _state_kept(handler: Handler, wait: ast.AST) -> Iterator[Finding]:
                 related(function.module, again, "taken back here, for an error only"),
             )
         return
-
-
-def _changed(function: Function, node: ast.AST) -> str:
-    """The attribute, or the element of one, that a statement counts up or sets to something."""
-    match node:
-        case ast.AugAssign(target, ast.Add()):
-            return _state(function, target)
-        case ast.Assign([target], value) if not _is_nothing(value):
-            return _state(function, target)
-    return ""
-
-
-def _undone(function: Function, body: list[ast.stmt]) -> Iterator[tuple[str, ast.stmt]]:
-    """The same for statements that count down, reset or remove it."""
-    for stmt in body:
-        match stmt:
-            case ast.AugAssign(target, ast.Sub()):
-                yield _state(function, target), stmt
-            case ast.Assign([target], value) if _is_nothing(value):
-                yield _state(function, target), stmt
-            case ast.Delete([target]):
-                yield _state(function, target), stmt
-            case ast.Expr(ast.Call(ast.Attribute(container, "pop"), [key, *_])):
-                yield _state(function, ast.Subscript(container, key)), stmt
-
-
-def _state(function: Function, node: ast.expr) -> str:
-    """`self.x` or `self.x[key]`; empty for anything else."""
-    match node:
-        case ast.Subscript(ast.Attribute() as container, ast.Name() | ast.Attribute() as key):
-            name, at = function.name_of(container), function.name_of(key)
-            return f"{name}[{at}]" if name.startswith("self.") and at else ""
-        case ast.Attribute() if attr := function.own_attribute(node):
-            return f"self.{attr}"
-    return ""
-
-
-def _is_nothing(value: ast.expr) -> bool:
-    match value:
-        case ast.Constant(None | False | 0) | ast.List([]) | ast.Dict([]) | ast.Tuple([]):
-            return True
-    return False
-
-
-def _is_before(function: Function, stmt: ast.stmt, tried: AnyTry) -> bool:
-    """Whether a statement always runs before a `try`: it stands above it, in its block or around it."""
-    around = function.module.parents.get(stmt)
-    if isinstance(around, ast.If) and stmt in around.body and not around.orelse:
-        # `if self._client is None: self._client = Client()`
-        tested = {
-            function.name_of(each)
-            for each in ast.walk(around.test)
-            if isinstance(each, ast.Attribute)
-        }
-        if _changed(function, stmt) in tested:
-            stmt = around
-    up: ast.AST | None = tried
-    while isinstance(up, ast.stmt) and up is not function.node:
-        if stmt in _block_around(function, up):
-            return True
-        up = function.module.parents.get(up)
-        while isinstance(up, ast.ExceptHandler | ast.match_case):
-            up = function.module.parents.get(up)
-    return False
-
-
-def _block_around(function: Function, node: ast.stmt) -> list[ast.stmt]:
-    up = function.module.parents.get(node)
-    blocks = (getattr(up, name, None) for name in ("body", "orelse", "finalbody"))
-    return next((each for each in blocks if isinstance(each, list) and node in each), [])
-
-
-def _flags(function: Function, block: list[ast.stmt]) -> dict[str, tuple[ast.stmt, bool]]:
-    """The attributes of the object that a block itself sets to True or False."""
-    found: dict[str, tuple[ast.stmt, bool]] = {}
-    for stmt in block:
-        match stmt:
-            case ast.Assign([target], ast.Constant(bool() as value)):
-                if attr := function.own_attribute(target):
-                    found[f"self.{attr}"] = stmt, value
-    return found
 
 
 def _is_stored_around(function: Function, tried: AnyTry, name: str) -> bool:
