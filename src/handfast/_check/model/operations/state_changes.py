@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from handfast._check.model.syntax.ancestors import AnyTry
+from handfast._check.model.syntax.ancestors import AnyTry, ancestors
 from handfast._check.model.syntax.function import Function
 
 
@@ -56,21 +56,11 @@ def always_before(function: Function, stmt: ast.stmt, tried: AnyTry) -> bool:
     around = function.module.parents.get(stmt)
     if isinstance(around, ast.If) and stmt in around.body and not around.orelse:
         # `if self._client is None: self._client = Client()`
-        tested = {
-            function.name_of(each)
-            for each in ast.walk(around.test)
-            if isinstance(each, ast.Attribute)
-        }
-        if changed(function, stmt) in tested:
+        tested = (each for each in ast.walk(around.test) if isinstance(each, ast.Attribute))
+        if changed(function, stmt) in map(function.name_of, tested):
             stmt = around
-    up: ast.AST | None = tried
-    while isinstance(up, ast.stmt) and up is not function.node:
-        if stmt in block_around(function, up):
-            return True
-        up = function.module.parents.get(up)
-        while isinstance(up, ast.ExceptHandler | ast.match_case):
-            up = function.module.parents.get(up)
-    return False
+    blocks = (up for up in (tried, *ancestors(function, tried)) if isinstance(up, ast.stmt))
+    return any(stmt in block_around(function, up) for up in blocks)
 
 
 def block_around(function: Function, node: ast.stmt) -> list[ast.stmt]:
