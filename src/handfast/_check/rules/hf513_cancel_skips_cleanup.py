@@ -11,7 +11,8 @@ set before the `try`, and taken back in a handler that raises again. For a futur
 created and stored, and that only the handler fails (pedantic: any other future). Also where the handler
 only sets a flag, and a `finally` releases something if that is set.
 A handler of time-outs, of `OSError` or `ConnectionError` counts as well, if it does not close the object
-itself; for a lock that the function has acquired and for a task that it has created, one of any error.
+itself and sets no future, and of an attribute only for a flag and an entry of a dict; for a lock that the
+function has acquired and for a task that it has created, one of any error.
 Not reported: where a `finally`, a handler of `BaseException` or `CancelledError`, or a `try` around it
 releases it as well, where nothing in the `try` suspends, and where the `try` awaits what is cancelled.
 """
@@ -102,7 +103,7 @@ def _skipped(handler: Handler) -> Iterator[Finding]:
     elif not names and (_is_plain(handler) or _is_of_failures(handler)):
         flags = list(_flag_kept(handler, wait))
         yield from flags
-        if not flags and _is_plain(handler) and _raises_at_end(handler.node):
+        if not flags and _raises_at_end(handler.node):
             yield from _state_kept(handler, wait)
     elif names and not _is_released_around(function, tried, set(names)):
         name = names[0]
@@ -364,14 +365,16 @@ def _state_kept(handler: Handler, wait: ast.AST) -> Iterator[Finding]:
         again = next((each for other, each in taken_back if other == name), None)
         if again is None or not always_before(function, node, tried):
             continue
+        # After an OSError only the connection may have to be reset; an entry is always a leak.
+        if not (name.endswith("]") or _is_plain(handler)):
+            continue
         if not _is_stored_around(function, tried, name.split("[")[0]):
             yield report(
                 "HF513",
                 function.module,
                 handler.node.type or handler.node,
-                f"A cancellation at the `await` on line {line_of(wait)} skips this `except Exception`, so "
-                f"`{name}` stays as line {node.lineno} has set it: use `except BaseException`, or a "
-                "`finally`",
+                f"A cancellation at the `await` on line {line_of(wait)} skips {_described(handler)}, so "
+                f"`{name}` stays as line {node.lineno} has set it: {_advice(handler)}",
                 related(function.module, node, "changed here"),
                 related(function.module, again, "taken back here, for an error only"),
             )
