@@ -75,7 +75,10 @@ def _download(package: str, beside: Path) -> None:
         str(beside),
         package,
     ]
-    subprocess.run(command, check=True, capture_output=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    if done.returncode:
+        why = done.stderr.strip().rpartition("\n")[2]
+        sys.exit(f"cannot download {package} with `{sys.executable} -m pip`: {why}")
     [archive] = [each for each in beside.iterdir() if each.is_file()]
     if archive.suffix == ".whl":
         with zipfile.ZipFile(archive) as wheel:
