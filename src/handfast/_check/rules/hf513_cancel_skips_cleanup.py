@@ -130,7 +130,7 @@ def _is_plain(handler: Handler) -> bool:
 def _advice(handler: Handler) -> str:
     if _is_plain(handler):
         return "use `except BaseException`, or a `finally`"
-    return "do it in an `except BaseException` that raises again, or in a `finally`"
+    return "clean up in an `except BaseException` that raises again, or in a `finally`"
 
 
 def _described(handler: Handler) -> str:
