@@ -252,3 +252,31 @@ def test_an_entry_that_is_still_there_or_may_be_gone_is_not_reported(body: str) 
 def test_a_worker_that_awaits_each_call_has_no_second_caller() -> None:
     worker = "    async def run(self):\n        while True:\n            await self.kick(1, 2)\n"
     assert findings(USERS.format(body=f"{IN}del self._users[key]", name="on_leave") + worker) == []
+
+
+@pytest.mark.parametrize(
+    ("test", "expected"),
+    [
+        ("if name not in self.places:\n            await context.abort(name)", []),
+        (
+            "if name not in self.places:\n            await context.abort(name)\n        await save()",
+            [8],
+        ),
+        ("if name in self.places:\n            await context.lock(name)", [7]),
+        (
+            "if name in self.places:\n            log()\n        else:\n"
+            "            await context.abort(name)",
+            [],
+        ),
+    ],
+)
+def test_the_branch_without_the_key_removes_nothing(test: str, expected: list[int]) -> None:
+    source = f"""\
+class Coordinator:
+    def load(self, name):
+        self.places.pop(name)
+    async def delete(self, name, context):
+        {test}
+        del self.places[name]
+"""
+    assert [each.place.line for each in findings(source)] == expected

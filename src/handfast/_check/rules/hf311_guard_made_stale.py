@@ -256,7 +256,8 @@ def _entries(klass: Class, function: Function) -> Iterator[Finding]:
             continue
         flow, goal = function.flow, function.flow.of(node)
         tests, stores = _tests_and_stores(function, *taken)
-        between = {flow.of(each) for each in (*tests, *stores)}
+        absent = [each for test in tests for each in _without_entry(function, test)]
+        between = {flow.of(each) for each in (*tests, *stores, *absent)}
         if goal in between or locks_over(klass, function, node) or is_serial(klass, function):
             continue
         for test in tests:
@@ -313,6 +314,14 @@ def _tests_and_stores(
                     tests.append(node)
     stores = [each.node for each in operations(function) if (each.kind, each.root) == ("put", root)]
     return tests, stores
+
+
+def _without_entry(function: Function, test: ast.AST) -> Iterator[ast.stmt]:
+    """The first statement of the branch without the key: `if key not in self.x: await context.abort()`.
+    A path through it removes nothing that was there."""
+    up = function.module.parents.get(test)
+    if isinstance(test, ast.Compare) and isinstance(up, ast.If) and up.test is test:
+        yield from (up.body if isinstance(test.ops[0], ast.NotIn) else up.orelse)[:1]
 
 
 def _is_handled(function: Function, node: ast.AST) -> bool:
