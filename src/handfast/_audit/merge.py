@@ -159,6 +159,7 @@ _ADVICE = {
     "HF443": "fix the test first: no schedule can be judged before it passes",
     "HF5": "let CancelledError pass, and put clean-up into finally",
     "HF503": "wait with asyncio.wait, and let the function's own CancelledError pass",
+    "HF504": "wait with asyncio.wait([task]), which does not raise the CancelledError of the task",
     "HF512": "create the task first, keep it, and await it before the end",
     "HF521": "wait with asyncio.wait and its timeout, then report the tasks that have not ended",
     "HF522": "let each waiter await asyncio.shield(task), and one owner cancel it",

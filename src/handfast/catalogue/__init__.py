@@ -68,6 +68,7 @@ _HARM_OF: dict[str, Harm] = {
     "HF501": "hang",
     "HF502": "hang",
     "HF503": "hang",
+    "HF504": "lost work",
     "HF511": "lost work",
     "HF512": "lost work",
     "HF521": "hang",

@@ -288,3 +288,19 @@ async def result_after_cancel(bench: Bench, snippet: Any) -> str | None:
     except asyncio.InvalidStateError as error:
         return repr(error)
     return None
+
+
+@probe("HF504")
+async def join_raises_cancel(bench: Bench, snippet: Any) -> str | None:
+    class Connection:
+        closed = False
+
+        async def close(self) -> None:
+            self.closed = True
+
+    connection = Connection()
+    client = snippet.Client(connection)
+    await steps()
+    closing = asyncio.create_task(client.close())
+    await asyncio.wait([closing])
+    return None if connection.closed else "the connection stays open"
