@@ -7,6 +7,7 @@ import pytest
 from handfast._check.finding import Finding
 from handfast._check.model.syntax.module import Module
 from handfast._check.rules.hf411_live_set_iterated import RULE
+from handfast._check.rules.rule import Words
 from handfast._check.source import parse
 from handfast.catalogue import kind
 
@@ -407,3 +408,22 @@ class Scanner:
     assert not findings(source.replace("setup_modules", "_init_modules"))
     assert findings(source.replace("setup_modules", "check_modules"))
     assert findings(source.replace("setup_modules", "reset_modules"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "has"),
+    [
+        (["    for x in y:", "        await x"], True),
+        (["    for x in y:", "        def f(): pass", "        await x"], True),
+        (["    for x in y: await x"], True),
+        (["    for x in y:", "        async with x: pass"], True),
+        (["    for x in y: pass", "    for z in y: await z"], True),
+        (["    await x", "    for x in y: pass"], False),
+        (["    for x in y: pass", "async def g(): await x"], False),
+        (["    for x in y: pass", "class C: pass", "    await x"], False),
+        (["    return [x for x in y]", "    await x"], False),
+        (["    await x"], False),
+    ],
+)
+def test_only_a_file_with_a_loop_that_may_suspend_is_looked_at(lines: list[str], has: bool) -> None:
+    assert Words("\n".join(["async def f():", *lines])).has("<loops>") is has

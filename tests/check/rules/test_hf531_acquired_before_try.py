@@ -11,6 +11,7 @@ from handfast._check.model.syntax.function import Function
 from handfast._check.model.syntax.module import Module
 from handfast._check.rules import hf531_acquired_before_try
 from handfast._check.rules.hf531_acquired_before_try import RULE
+from handfast._check.rules.rule import Words
 from handfast._check.source import parse
 from handfast.catalogue import kind
 
@@ -282,3 +283,16 @@ def test_a_flag_that_a_try_around_resets() -> None:
         "        except BaseException:\n            self.busy = False\n            raise\n"
     )
     assert findings(source) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "has"),
+    [
+        ("if self.busy: return\nself.busy = True", True),
+        ("if (self.busy):\n    return\nself.busy=True", True),
+        ("if self.busy: return\nself.other = True", False),
+        ("if self.busy > 1: return\nself.busy = True", False),
+    ],
+)
+def test_only_a_file_with_a_flag_is_looked_at(text: str, has: bool) -> None:
+    assert Words(text).has("<flags>") is has

@@ -458,7 +458,7 @@ class Connection:
 
     async def close(self):
         self._task.cancel()
-        await self._task
+        await asyncio.wait([self._task])
 """,
         """
 class Connection:
@@ -474,7 +474,7 @@ class Connection:
     async def close(self):
         if self._task is not asyncio.current_task():
             self._task.cancel()
-            await self._task
+            await asyncio.wait([self._task])
 """,
     ),
     "a close method does not end the task": Pair(

@@ -324,5 +324,6 @@ RULE = Rule(
         "for ",
         "await|async with|async for",
         "remove|discard|pop|del |-=|difference_update|.add|setdefault|] = ",
+        "<loops>",
     ),
 )

@@ -290,6 +290,6 @@ RULE = Rule(
     needs=(
         "async ",
         "finally|except:|except :|BaseException|CancelledError|acquire|checkout|check_out|borrow|lease"
-        "|= True",
+        "|<flags>",
     ),
 )

@@ -31,6 +31,12 @@ _CALLED = re.compile(r"\n[ \t]*+(?:(?:if|while|not|assert|\w++ =) )*+(?:self\.)?
 _FILLED = re.compile(r"\n[ \t]+self\.\w+(?:\[[^\n]*\])? = await ")
 _UPDATED = re.compile(r"\n[ \t]+self\.\w+ (?:-= |= \w+ [-+*])")
 _ENTRY = re.compile(r"\n[ \t]*+(?:if|elif|while|assert) [^\n]*? in self\.\w")
+_TESTED = re.compile(r"if \(*\w+\.(\w+)\)* *:")
+_RAISED = re.compile(r"\.(\w+) *= *True")
+# In a coroutine, a loop is indented.
+_LOOP = re.compile(r"\n([ \t]+)for ")
+_SCOPE = re.compile(r"\n([ \t]*)(?:async def|def|class) ")
+_WAIT = re.compile(r"\bawait\b|async with|async for")
 _LIMIT = re.compile(r"if (?:len\(self\.\w++\)|self\.\w++) [<>]")
 # The lines before it in which its `if` is looked for.
 _BEFORE = 200
@@ -61,8 +67,9 @@ class Words:
         `<clearing>` for a class derived from such a class or from one that clears an attribute,
         `<closing>` for a function that ends something, `<unawaited>` for a call of a coroutine
         function of the file without an `await`, `<filling>` for `self.x = await` after an `if`,
-        `<updating>` for `self.x -= n` or `self.x = n + 1`, `<limits>` for `if self.x < n`, and `<entries>`
-        for `key in self.x` before the removal of an entry.
+        `<updating>` for `self.x -= n` or `self.x = n + 1`, `<limits>` for `if self.x < n`, `<entries>`
+        for `key in self.x` before the removal of an entry, `<flags>` for `if self.x:` and `self.x = True`,
+        and `<loops>` for a `for` with an `await` after it in the same function.
         """
         known = self._known.get(alternatives)
         if known is None:
@@ -101,6 +108,10 @@ class Words:
             case "<entries>":
                 taking = map(self._text.__contains__, ("del self.", ".pop(", ".remove("))
                 return any(taking) and _ENTRY.search(self._text) is not None
+            case "<flags>":
+                return not set(_RAISED.findall(self._text)).isdisjoint(_TESTED.findall(self._text))
+            case "<loops>":
+                return _has_waiting_loop(self._text)
             case "<closing>":
                 return has_closing(self._text.encode())
         raise ValueError(word)
@@ -108,6 +119,23 @@ class Words:
     @cached_property
     def _bases(self) -> frozenset[str]:
         return frozenset(_NAME.findall(" ".join(_BASES.findall(self._text))))
+
+
+def _has_waiting_loop(text: str) -> bool:
+    loops = [(each.start(), len(each[1]), "loop") for each in _LOOP.finditer(text)]
+    waits = [(each.start(), 0, "wait") for each in _WAIT.finditer(text)] if loops else []
+    scopes = (
+        [(each.start(), len(each[1]), "scope") for each in _SCOPE.finditer(text)] if waits else []
+    )
+    outermost: int | None = None  # the indent of the outermost loop whose function has not ended
+    for _, indent, what in sorted([*loops, *waits, *scopes]) if waits else ():
+        if what == "loop":
+            outermost = indent if outermost is None else min(indent, outermost)
+        elif what == "wait" and outermost is not None:
+            return True
+        elif what == "scope" and outermost is not None and indent < outermost:
+            outermost = None  # a function inside the loop is indented deeper
+    return False
 
 
 def _fills(found: re.Match[str]) -> bool:
