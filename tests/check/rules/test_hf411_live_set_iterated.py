@@ -416,6 +416,7 @@ class Scanner:
         (["    for x in y:", "        await x"], True),
         (["    for x in y:", "        def f(): pass", "        await x"], True),
         (["    for x in y: await x"], True),
+        (["    for x in y:", "        yield x"], True),
         (["    for x in y:", "        async with x: pass"], True),
         (["    for x in y: pass", "    for z in y: await z"], True),
         (["    await x", "    for x in y: pass"], False),

@@ -36,7 +36,7 @@ _RAISED = re.compile(r"\.(\w+) *= *True")
 # In a coroutine, a loop is indented.
 _LOOP = re.compile(r"\n([ \t]+)for ")
 _SCOPE = re.compile(r"\n([ \t]*)(?:async def|def|class) ")
-_WAIT = re.compile(r"\bawait\b|async with|async for")
+_WAIT = re.compile(r"\bawait\b|async with|async for|\byield\b")
 _LIMIT = re.compile(r"if (?:len\(self\.\w++\)|self\.\w++) [<>]")
 # The lines before it in which its `if` is looked for.
 _BEFORE = 200
@@ -69,7 +69,7 @@ class Words:
         function of the file without an `await`, `<filling>` for `self.x = await` after an `if`,
         `<updating>` for `self.x -= n` or `self.x = n + 1`, `<limits>` for `if self.x < n`, `<entries>`
         for `key in self.x` before the removal of an entry, `<flags>` for `if self.x:` and `self.x = True`,
-        and `<loops>` for a `for` with an `await` after it in the same function.
+        and `<loops>` for a `for` with an `await` or a `yield` after it in the same function.
         """
         known = self._known.get(alternatives)
         if known is None:
