@@ -109,6 +109,10 @@ def test_a_join_that_raises_no_cancel(end: str) -> None:
         "try: await work()\n        except asyncio.CancelledError: print('ended')",
         "with contextlib.suppress(asyncio.CancelledError): await work()",
         "try: await work()\n        except BaseException: pass",
+        "try: await work()\n        except asyncio.CancelledError as e: self._done.set_exception(e)",
+        "try: await work()\n        except asyncio.CancelledError as e: return e",
+        "try: await work()\n        except ValueError: raise\n        except asyncio.CancelledError:\n"
+        "            if self._ending: return\n            raise",
         "await self._inner()\n    async def _inner(self):\n        try: await work()\n"
         "        except asyncio.CancelledError: return",
     ],

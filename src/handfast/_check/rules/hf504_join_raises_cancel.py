@@ -23,7 +23,11 @@ from handfast._check.model.syntax.ancestors import (
 )
 from handfast._check.model.syntax.call_graph import awaited_from
 from handfast._check.model.syntax.function import Function
-from handfast._check.model.syntax.handlers import cancel_handlers, catches_cancellation
+from handfast._check.model.syntax.handlers import (
+    cancel_handlers,
+    catches_cancellation,
+    handlers,
+)
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.awaited import creation_of
 from handfast._check.model.tasks.cancel_catches import cancel_catches
@@ -132,7 +136,13 @@ def _bodies(function: Function, wait: ast.Await) -> list[Function]:
 
 def _keeps_cancel(body: Function) -> bool:
     """Whether a coroutine may end without the CancelledError that it gets."""
-    return any(catch.swallows() for each in awaited_from(body) for catch in cancel_catches(each))
+    for function in awaited_from(body):
+        if any(catch.handler is None for catch in cancel_catches(function)):
+            return True  # `suppress`
+        for handler in handlers(function):
+            if catches_cancellation(function, handler.node.type) and handler.swallows:
+                return True
+    return False
 
 
 def _is_expected(function: Function) -> bool:
