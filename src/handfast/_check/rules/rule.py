@@ -36,7 +36,7 @@ _RAISED = re.compile(r"\.(\w+) *= *True")
 # In a coroutine, a loop is indented.
 _LOOP = re.compile(r"\n([ \t]+)for ")
 _SCOPE = re.compile(r"\n([ \t]*)(?:async def|def|class) ")
-_WAIT = re.compile(r"\bawait\b|async with|async for|\byield\b")
+_WAIT = re.compile(r"await|async with|async for|yield")
 _LIMIT = re.compile(r"if (?:len\(self\.\w++\)|self\.\w++) [<>]")
 # The lines before it in which its `if` is looked for.
 _BEFORE = 200
