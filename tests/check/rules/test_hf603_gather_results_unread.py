@@ -135,3 +135,31 @@ class Sessions:
         await asyncio.gather(*(each.update() for each in self.sessions), return_exceptions=True)
 """
     assert [not each.pedantic for each in findings(source)] == [default]
+
+
+TWO = """\
+import asyncio
+async def both(one, two):
+    one, two = asyncio.create_task(one.get()), asyncio.create_task(two.get())
+    tasks = [one, two]
+    await asyncio.gather({gathered}, return_exceptions=True)
+    {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("gathered", "after", "expected"),
+    [
+        ("one, two", "return await one, await two", []),
+        ("*tasks", "for task in tasks: await task", []),
+        ("*tasks", "return [await task for task in tasks]", []),
+        ("one, two", "return await three", [5]),
+        ("*tasks", "for task in others: await task", [5]),
+        ("one, two", "pass", [5]),
+    ],
+)
+def test_a_task_that_is_awaited_once_more_raises_its_error(
+    gathered: str, after: str, expected: list[int]
+) -> None:
+    source = TWO.format(gathered=gathered, after=after)
+    assert lines(source) == expected

@@ -4,8 +4,9 @@ Reported: the call is a statement of its own, the coroutines are created in the 
 nothing there reads the outcome. Pedantic in a method that ends something, a handler or a `finally`, and
 where only cleanup is gathered.
 Not reported: where the function cancels something (then it is a join), where tasks from elsewhere are
-joined, where the coroutines are known and each handles its errors, where the tasks have done
-callbacks, and where a comment at the call mentions errors: then it is intended.
+joined, where the function awaits the gathered tasks once more, where the coroutines are known and each
+handles its errors, where the tasks have done callbacks, and where a comment at the call mentions errors:
+then it is intended.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from handfast._check.finding import Finding
 from handfast._check.model.syntax.ancestors import AnyTry, ancestors, is_in_finally, last_name
 from handfast._check.model.syntax.call_graph import resolve_function
 from handfast._check.model.syntax.control_flow import suspends
-from handfast._check.model.syntax.function import Function
+from handfast._check.model.syntax.function import Function, names_in
 from handfast._check.model.syntax.handlers import Handler
 from handfast._check.model.syntax.module import Module
 from handfast._check.model.tasks.method_roles import is_close_name
@@ -54,6 +55,8 @@ def _returns_errors(call: ast.Call) -> bool:
 
 def _evaluate(module: Module, function: Function, call: ast.Call) -> Iterator[Finding]:
     if not call.args or _cancels_or_reads(function) or _is_explained(module, call):
+        return
+    if _is_awaited_again(function, call):
         return
     coroutines = list(_coroutines(function, call))
     bodies = [body for each in coroutines for body in resolve_function(function, each.func)]
@@ -99,6 +102,24 @@ def _cancels_or_reads(function: Function) -> bool:
         if "cancel" in name or name in _OUTCOME:
             return True
     return False
+
+
+def _is_awaited_again(function: Function, call: ast.Call) -> bool:
+    """Whether the function awaits what it has gathered once more: `await one` raises the error of it."""
+    gathered = {each.id for each in ast.walk(call) if isinstance(each, ast.Name)}
+    for node in function.nodes:
+        match node:
+            case ast.For(ast.Name(name), source) | ast.comprehension(ast.Name(name), source):
+                if not gathered.isdisjoint(names_in(source)):
+                    gathered.add(name)
+    last = call.end_lineno or call.lineno
+    return any(
+        isinstance(node, ast.Await)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in gathered
+        and node.lineno > last
+        for node in function.nodes
+    )
 
 
 def _is_in_cleanup(function: Function, node: ast.AST) -> bool:
